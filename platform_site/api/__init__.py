@@ -1,0 +1,1 @@
+"""What every HTTP interface stands on: errors, parsing, pages, idempotency, the schema. Imports no domain app."""
