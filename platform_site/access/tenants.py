@@ -8,7 +8,7 @@ DEFAULT_SLUG = "default"
 
 
 def default_tenant() -> Tenant:
-    """The tenant named `default`; made if a truncation took it. Safe against another process doing the same."""
+    """The tenant named `default`; made anew if it is gone, also when another process does so at once."""
     found = Tenant.objects.filter(slug=DEFAULT_SLUG).first()
     if found is not None:
         return found

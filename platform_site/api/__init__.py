@@ -1,1 +1,1 @@
-"""What every HTTP interface stands on: errors, parsing, pages, idempotency, the schema. Imports no domain app."""
+"""What every HTTP interface stands on: errors, parsing, pages, idempotency, schema. Imports no domain app."""
