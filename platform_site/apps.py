@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.contrib.admin.options import BaseModelAdmin
+from django.forms.models import BaseModelForm
+from django.views.generic.detail import SingleObjectMixin
+from django.views.generic.edit import FormMixin
+from django.views.generic.list import MultipleObjectMixin
+
+
+def allow_type_arguments() -> None:
+    """Let ``ModelAdmin[Run]`` and its like run: to the type checker these classes are generic, to Django not yet.
+
+    Before any app's admin or views are imported, which this module is, as an app's configuration.
+    """
+    for plain in (BaseModelAdmin, BaseModelForm, SingleObjectMixin, FormMixin, MultipleObjectMixin):
+        plain.__class_getitem__ = classmethod(lambda cls, _argument: cls)  # type: ignore[attr-defined]  # see above
+
+
+allow_type_arguments()
+
+
+class PlatformSiteConfig(AppConfig):
+    """The site itself: management commands, system checks, the overview page."""
+
+    name = "platform_site"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,84 @@
+"""Which database, and the two database facts every operation needs: its clock, and that a transaction is open."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, connections
+
+SCHEMES = ("postgresql", "postgres")
+
+
+def parse_url(url: str) -> dict[str, Any]:
+    """Django's database dictionary for ``postgresql://user:password@host:port/name?option=value``.
+
+    ``?host=/folder`` names a socket folder; every other option goes to libpq as it is (``sslmode`` and so on).
+    Raises ImproperlyConfigured, never repeating the password.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"is not a database address: {error}") from error
+    if parts.scheme not in SCHEMES:
+        raise ImproperlyConfigured(
+            "must begin with postgresql://; only PostgreSQL (15 or newer) is supported"
+        )
+    name = unquote(parts.path.removeprefix("/"))
+    if not name or "/" in name:
+        raise ImproperlyConfigured("names no database: expected postgresql://user@host/name")
+    options: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
+    host = options.pop("host", None) or unquote(parts.hostname or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(port or options.pop("port", "")),
+        "OPTIONS": options,
+    }
+
+
+def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any]:
+    """The ``default`` alias for one kind of process.
+
+    Only web processes pool: their threads come and go, while a command has one connection for its life. The
+    coordinator's connection carries its leadership, so it is cut within seconds when its process stops answering.
+    """
+    database = parse_url(url)
+    options = database["OPTIONS"]
+    options.setdefault("application_name", f"workload-{process_kind}")
+    options.setdefault("connect_timeout", "5")
+    options["server_side_binding"] = True
+    database.update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=True, ATOMIC_REQUESTS=False)
+    if process_kind == "web":
+        options["pool"] = {"min_size": 1, "max_size": web_threads + 2, "timeout": 5}
+    elif process_kind == "coordinator":
+        database["CONN_MAX_AGE"] = None
+        options["tcp_user_timeout"] = "3000"
+        options["options"] = "-c idle_session_timeout=3s -c idle_in_transaction_session_timeout=3s"
+    elif process_kind == "migrate":
+        # Building an index on a large table may take longer than any statement of the running platform.
+        options["options"] = "-c statement_timeout=0"
+    return database
+
+
+def require_transaction(using: str = DEFAULT_DB_ALIAS) -> None:
+    """Raise RuntimeError unless a transaction is open: row locks outside one would vanish at once."""
+    if not connections[using].in_atomic_block:
+        raise RuntimeError("This step needs an open transaction; call it from an operation, inside atomic().")
+
+
+def database_now(using: str = DEFAULT_DB_ALIAS) -> datetime:
+    """The database's wall clock at this instant (not the transaction's start): decisions on leases read it."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        row = cursor.fetchone()
+    if row is None:
+        raise RuntimeError("The database did not tell the time.")
+    now: datetime = row[0]
+    return now

@@ -1,0 +1,25 @@
+"""gunicorn: a few processes of many threads, because a worker's claim may wait for work in one."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
+os.environ["WORKLOAD_PROCESS_KIND"] = "web"
+
+from django.conf import settings
+
+wsgi_app = "platform_site.wsgi:application"
+bind = [settings.WORKLOAD.bind]
+worker_class = "gthread"
+workers = settings.WORKLOAD.web_processes
+threads = settings.WORKLOAD.web_threads
+keepalive = 75
+"""Seconds; longer than the usual 60 of proxies, so that it is never we who close under a request on its way."""
+timeout = 60
+graceful_timeout = 30
+worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108 - heartbeat files, no content
+accesslog = None  # the request log is structured and ours
+errorlog = "-"
+loglevel = "warning"
+proc_name = "workload-web"

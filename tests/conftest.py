@@ -1,0 +1,52 @@
+"""The throw-away PostgreSQL of a test session: made by the controller, one database per worker, gone at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from platform_site.embedded.layout import locate
+from platform_site.embedded.server import EmbeddedServer
+from tests.settings import CLUSTER_VARIABLE
+
+UNSAFE_BUT_FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
+PURE = ("tests/kernel",)
+"""Folders whose tests need no database: alone, they start none."""
+
+_server = pytest.StashKey[EmbeddedServer]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the cluster, unless this is a worker, or only pure tests were asked for."""
+    folder = os.environ[CLUSTER_VARIABLE]
+    if not folder or hasattr(config, "workerinput") or config.option.collectonly or _only_pure(config):
+        return
+    server = EmbeddedServer(locate(Path(folder)), options=UNSAFE_BUT_FAST)
+    server.acquire()
+    config.stash[_server] = server
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the cluster and remove its folder."""
+    server = config.stash.get(_server, None)
+    if server is not None:
+        server.release()
+        for place in (server.layout.sockets, server.layout.home, Path(os.environ[CLUSTER_VARIABLE])):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _only_pure(config: pytest.Config) -> bool:
+    root = config.rootpath
+    asked = [Path(argument.split("::")[0]) for argument in config.args]
+    pure = [root / folder for folder in PURE]
+    return bool(asked) and all(
+        any((root / path).resolve().is_relative_to(folder) for folder in pure) for path in asked
+    )
