@@ -9,7 +9,7 @@ from django.views.generic.list import MultipleObjectMixin
 
 
 def allow_type_arguments() -> None:
-    """Let ``ModelAdmin[Run]`` and its like run: to the type checker these classes are generic, to Django not yet.
+    """Let ``ModelAdmin[Run]`` and its like run: generic to the type checker, to Django not yet.
 
     Before any app's admin or views are imported, which this module is, as an app's configuration.
     """

@@ -1,4 +1,4 @@
-"""Which database, and the two database facts every operation needs: its clock, and that a transaction is open."""
+"""Which database; and the two facts every operation asks of it: its clock, and an open transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMES = ("postgresql", "postgres")
 def parse_url(url: str) -> dict[str, Any]:
     """Django's database dictionary for ``postgresql://user:password@host:port/name?option=value``.
 
-    ``?host=/folder`` names a socket folder; every other option goes to libpq as it is (``sslmode`` and so on).
+    ``?host=/folder`` names a socket folder; other options go to libpq as they are (``sslmode`` and so on).
     Raises ImproperlyConfigured, never repeating the password.
     """
     try:
@@ -46,8 +46,8 @@ def parse_url(url: str) -> dict[str, Any]:
 def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any]:
     """The ``default`` alias for one kind of process.
 
-    Only web processes pool: their threads come and go, while a command has one connection for its life. The
-    coordinator's connection carries its leadership, so it is cut within seconds when its process stops answering.
+    Only web processes pool: their threads come and go, while a command has one connection for its life.
+    The coordinator's connection carries its leadership, so it is cut within seconds when it stops answering.
     """
     database = parse_url(url)
     options = database["OPTIONS"]
@@ -74,7 +74,7 @@ def require_transaction(using: str = DEFAULT_DB_ALIAS) -> None:
 
 
 def database_now(using: str = DEFAULT_DB_ALIAS) -> datetime:
-    """The database's wall clock at this instant (not the transaction's start): decisions on leases read it."""
+    """The database's wall clock at this instant, not the transaction's start: for decisions on leases."""
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         row = cursor.fetchone()

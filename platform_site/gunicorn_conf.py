@@ -15,7 +15,7 @@ worker_class = "gthread"
 workers = settings.WORKLOAD.web_processes
 threads = settings.WORKLOAD.web_threads
 keepalive = 75
-"""Seconds; longer than the usual 60 of proxies, so that it is never we who close under a request on its way."""
+"""Seconds; longer than the usual 60 of proxies, so that never we close under a request on its way."""
 timeout = 60
 graceful_timeout = 30
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108 - heartbeat files, no content

@@ -1,16 +1,16 @@
-"""Every setting of the site, from the environment alone; a wrong value refuses the start, all of them at once.
+"""Every setting of the site, from the environment alone; wrong values refuse the start, all at once.
 
 The platform's own knobs are ``settings.WORKLOAD`` (``platform_site.configuration.PlatformSettings``).
 """
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from observability.logs import logging_config
 from platform_site import configuration, database
 from platform_site.embedded import layout
 from platform_site.secret_key import stored_secret_key
@@ -154,7 +154,4 @@ SPECTACULAR_SETTINGS = {
 }
 PROMETHEUS_EXPORT_MIGRATIONS = False
 
-if importlib.util.find_spec("observability.logs"):
-    from observability.logs import logging_config
-
-    LOGGING = logging_config(WORKLOAD.log_format, WORKLOAD.log_level)
+LOGGING = logging_config(WORKLOAD.log_format, WORKLOAD.log_level)

@@ -1,4 +1,4 @@
-"""The throw-away PostgreSQL of a test session: made by the controller, one database per worker, gone at the end."""
+"""The throw-away PostgreSQL of a test session: the controller makes and removes it."""
 
 from __future__ import annotations
 

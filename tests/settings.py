@@ -1,7 +1,7 @@
 """The site's settings for tests: a throw-away database, whatever the caller's own environment points to.
 
-pytest-django reads these before any conftest. Only the address is decided here; the pytest controller starts the
-server (``tests/conftest.py``), and the workers of pytest-xdist inherit the address.
+pytest-django reads these before any conftest. Only the address is decided here; the pytest controller starts
+the server (``tests/conftest.py``), and the workers of pytest-xdist inherit the address.
 """
 
 from __future__ import annotations
@@ -46,4 +46,4 @@ os.environ.update(_environment())
 
 from platform_site.settings import *  # noqa: E402, F403
 
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # noqa: S324 - fast, and guards nothing here
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

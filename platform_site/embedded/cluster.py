@@ -17,7 +17,7 @@ ROLE_TIMEOUTS = {
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
 }
-"""The outer walls, set on the role so that every session has them; transactions tighten them with SET LOCAL."""
+"""The outer walls, on the role so that every session has them; transactions tighten them with SET LOCAL."""
 
 
 def require_named_user() -> None:
@@ -26,14 +26,14 @@ def require_named_user() -> None:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         raise UserUnknown(
-            f"This process runs under user id {os.geteuid()}, which has no name on this system (some container "
-            "platforms do that), and PostgreSQL refuses to be set up by it. Set DATABASE_URL to a PostgreSQL 15 or "
-            "newer, or run under a user that /etc/passwd lists."
+            f"This process runs under user id {os.geteuid()}, which has no name on this system (some "
+            "container platforms do that), and PostgreSQL refuses to be set up by it. Set DATABASE_URL to a "
+            "PostgreSQL 15 or newer, or run under a user that /etc/passwd lists."
         ) from None
 
 
 def prepare(layout: Layout, programs: Binaries, *, durable: bool) -> None:
-    """Make the cluster if there is none; otherwise check that these programs can run it. With the start lock held."""
+    """Make the cluster if there is none, else check that these programs can run it. Hold the start lock."""
     for leftover in layout.home.glob(f"{layout.data.name}.new-*"):
         shutil.rmtree(leftover)  # someone was killed while making it; it never was a database
     if layout.data.exists():
@@ -52,7 +52,7 @@ def prepare(layout: Layout, programs: Binaries, *, durable: bool) -> None:
 
 
 def make_sockets(layout: Layout, account: Account | None) -> None:
-    """The folder whose mode is the database's only door: 0700, of the server's user. Raises EmbeddedError if not."""
+    """The folder whose mode is the database's only door: 0700, of the server's user, or EmbeddedError."""
     folder = layout.sockets
     if not folder.is_symlink() and not folder.exists():
         _own_folder(folder, account)
@@ -60,8 +60,8 @@ def make_sockets(layout: Layout, account: Account | None) -> None:
     owner = account.uid if account else os.geteuid()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or stat.S_IMODE(found.st_mode) & 0o077:
         raise EmbeddedError(
-            f"{folder} must be a folder of user id {owner} with mode 0700, because whoever can enter it can read "
-            "and change the database. Remove it, and start again."
+            f"{folder} must be a folder of user id {owner} with mode 0700, because whoever can enter it can "
+            "read and change the database. Remove it, and start again."
         )
 
 
@@ -80,11 +80,14 @@ def _require_version(layout: Layout, programs: Binaries) -> None:
         return
     raise VersionMismatch(
         f"The database in {layout.data} was made by PostgreSQL {made_by}; the programs here are PostgreSQL "
-        f"{programs.version}. Nothing was touched. Either go back to the environment that had version {made_by}, or "
-        "move the content over:\n"
-        f"  1. in the old environment, while the platform runs:  pg_dumpall -h {layout.sockets} -U postgres > all.sql\n"
-        f"  2. with the platform stopped:  mv {layout.data} {layout.data}.postgresql-{made_by}\n"
-        f"  3. in the new environment, while it runs:  psql -h {layout.sockets} -U postgres -f all.sql postgres"
+        f"{programs.version}. Nothing was touched. Either go back to the environment that had {made_by}, "
+        "or move the content over:\n"
+        "  1. in the old environment, while the platform runs:\n"
+        f"     pg_dumpall -h {layout.sockets} -U postgres > all.sql\n"
+        "  2. with the platform stopped:\n"
+        f"     mv {layout.data} {layout.data}.postgresql-{made_by}\n"
+        "  3. in the new environment, while the platform runs:\n"
+        f"     psql -h {layout.sockets} -U postgres -f all.sql postgres"
     )
 
 

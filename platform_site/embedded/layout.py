@@ -71,7 +71,7 @@ class Layout:
 
 
 def locate(data_dir: Path) -> Layout:
-    """The layout for a platform whose data lies in ``data_dir``; the same answer before and after it exists."""
+    """The layout of a platform whose data lies in ``data_dir``; the same before and after it exists."""
     data_dir = Path(os.path.abspath(data_dir))
     home, moved = data_dir / "postgres", False
     account = server_account()
@@ -81,7 +81,7 @@ def locate(data_dir: Path) -> Layout:
 
 
 def passable(folder: Path, account: Account) -> bool:
-    """Whether the account may enter every existing folder down to ``folder``; missing ones will be made open."""
+    """Whether the account may enter every existing folder down to ``folder``; missing ones we make open."""
     for place in (folder, *folder.parents):
         try:
             found = place.stat()
@@ -93,7 +93,7 @@ def passable(folder: Path, account: Account) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents, ours alone; as root, passable for the server's user, not readable.
+    """Make a folder and its missing parents, ours alone; as root, open to pass through, not to read.
 
     Existing folders keep their mode.
     """

@@ -1,8 +1,9 @@
 """PostgreSQL's two pid files, and whom they name.
 
-They are never deleted: ``postmaster.pid`` also names the shared memory block that keeps two servers off one folder.
-After a container restart or a kill -9 the number in them may belong to anyone, and PostgreSQL then refuses to start.
-It does take its parent's number as stale, and still checks the memory block; so that is what is written into them.
+They are never deleted: ``postmaster.pid`` also names the shared memory block that keeps two servers off one
+folder. After a container restart or a kill -9 the number in them may belong to anyone, and PostgreSQL then
+refuses to start. It does take its parent's number as stale, and still checks the memory block; so that
+is what is written into them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def running_server(layout: Layout) -> int | None:
 
 
 def is_server(pid: int, layout: Layout) -> bool:
-    """Whether that process is the server of this very data folder (a dead child not yet waited for is not)."""
+    """Whether that process is the server of this very data folder; a dead child not yet waited for is not."""
     words = _command_line(pid)
     return os.fsencode(layout.data) in words and b"-D" in words
 

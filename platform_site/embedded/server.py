@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from platform_site.embedded import binaries, cluster, locks, pid_files
 from platform_site.embedded.errors import StartFailed
@@ -33,7 +34,7 @@ LOG_LIMIT_BYTES = 16 * 2**20
 
 
 class EmbeddedServer:
-    """One process's use of the server: ``acquire`` starts it or attaches, ``release`` stops it if nobody else is left.
+    """One process's use of the server: ``acquire`` starts it or attaches, the last ``release`` stops it.
 
     Any number of processes may do so at once. Not for use from several threads.
     """
@@ -46,7 +47,7 @@ class EmbeddedServer:
         self._users = locks.SharedLock(layout.users_lock)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> EmbeddedServer:
+    def __enter__(self) -> Self:
         self.acquire()
         return self
 
@@ -100,7 +101,7 @@ class EmbeddedServer:
         self.started = True
 
     def _start(self, programs: binaries.Binaries) -> None:
-        """Run the server until it answers; again while processes of a killed one still hold its memory block."""
+        """Run the server until it answers; again while remains of a killed one hold its memory block."""
         deadline = time.monotonic() + START_SECONDS
         log_start = self._turn_log()
         while True:
@@ -154,7 +155,8 @@ class EmbeddedServer:
         while self._alive(pid):
             if time.monotonic() > deadline:
                 raise StartFailed(
-                    f"PostgreSQL (process {pid}) did not stop within {STOP_SECONDS:.0f} s; its log is {self.layout.log}."
+                    f"PostgreSQL (process {pid}) did not stop within {STOP_SECONDS:.0f} s. "
+                    f"Its log is {self.layout.log}."
                 )
             time.sleep(0.02)
 
