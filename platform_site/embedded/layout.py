@@ -6,7 +6,6 @@ import hashlib
 import os
 import pwd
 import stat
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -119,11 +118,9 @@ def _sockets(home: Path) -> Path:
     sockets = home / "sockets"
     if len(os.fsencode(sockets / SOCKET_NAME)) <= SOCKET_PATH_LIMIT:
         return sockets
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "") if os.geteuid() != 0 else ""
-    parent = Path(runtime) if runtime and Path(runtime).is_dir() else Path(tempfile.gettempdir())
-    if len(os.fsencode(parent)) > 60:
-        parent = Path("/tmp")  # noqa: S108 - the folder's name carries our user id, and its owner is checked
-    return parent / f"workload-{os.geteuid()}-{_short(home)}"
+    # Neither TMPDIR nor XDG_RUNTIME_DIR: every process must come to the same place, whatever its environment.
+    # The name carries our user id, and the folder's owner and mode are checked before it is used.
+    return Path("/tmp", f"workload-{os.geteuid()}-{_short(home)}")  # noqa: S108 - see above
 
 
 def _short(path: Path) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from platform_site.embedded import binaries, cluster, locks, pid_files
+from platform_site.embedded import binaries, cluster, guardian, locks, pid_files, stopping
 from platform_site.embedded.errors import StartFailed
 from platform_site.embedded.layout import Layout, make_folder, server_account
 
@@ -22,6 +23,8 @@ OPTIONS: Mapping[str, str] = {
     "max_connections": "100",
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",
+    "jit": "off",  # compiling costs more than any of our statements takes
+    "log_error_verbosity": "terse",  # details quote rows, which belong to tenants
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_destination": "stderr",
@@ -29,7 +32,6 @@ OPTIONS: Mapping[str, str] = {
     "log_line_prefix": "%m [%p] %a ",
 }
 START_SECONDS = 60.0
-STOP_SECONDS = 30.0
 LOG_LIMIT_BYTES = 16 * 2**20
 
 
@@ -75,7 +77,7 @@ class EmbeddedServer:
             try:
                 self._start_or_attach()
             except BaseException:
-                self._users.release()
+                self._leave()
                 raise
 
     def release(self) -> None:
@@ -83,11 +85,17 @@ class EmbeddedServer:
         if not self._users.held:
             return
         with locks.exclusive(self.layout.start_lock):
-            try:
-                if self._users.alone():
-                    self._stop()
-            finally:
-                self._users.release()
+            self._leave()
+
+    def _leave(self) -> None:
+        try:
+            if self._users.alone():
+                self._stop()
+            elif self._process is not None and self._process.poll() is None:
+                # Still our child: someone has to take note of its end when another user stops it.
+                threading.Thread(target=self._process.wait, name="postgres-child", daemon=True).start()
+        finally:
+            self._users.release()
 
     def _start_or_attach(self) -> None:
         programs = binaries.find(account=server_account(), copies=self.layout.programs)
@@ -99,12 +107,13 @@ class EmbeddedServer:
         cluster.make_sockets(self.layout, programs.account)
         self._start(programs)
         self.started = True
+        self._set_guardian()
 
     def _start(self, programs: binaries.Binaries) -> None:
         """Run the server until it answers; again while remains of a killed one hold its memory block."""
         deadline = time.monotonic() + START_SECONDS
         log_start = self._turn_log()
-        while True:
+        while not self._ready(programs):
             pid_files.adopt_stale(self.layout)
             self._process = self._spawn(programs)
             while self._process.poll() is None:
@@ -125,7 +134,8 @@ class EmbeddedServer:
         account = programs.account
         settings = [part for name, value in self._options.items() for part in ("-c", f"{name}={value}")]
         arguments = programs.command("postgres", "-D", self.layout.data, "-k", self.layout.sockets, *settings)
-        with self.layout.log.open("ab") as log:
+        descriptor = os.open(self.layout.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own program, no shell
                 arguments,
                 stdin=subprocess.DEVNULL,
@@ -144,26 +154,27 @@ class EmbeddedServer:
         command = programs.command("pg_isready", "-q", "-h", self.layout.sockets, "-U", "postgres", "-t", "5")
         return subprocess.run(command, cwd="/", env=binaries.ENVIRONMENT, check=False).returncode == 0  # noqa: S603
 
-    def _stop(self) -> None:
-        """Fast shutdown: sessions are ended, a checkpoint is written. With the start lock held."""
-        pid = self.pid
-        if pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)
-        deadline = time.monotonic() + STOP_SECONDS
-        while self._alive(pid):
-            if time.monotonic() > deadline:
-                raise StartFailed(
-                    f"PostgreSQL (process {pid}) did not stop within {STOP_SECONDS:.0f} s. "
-                    f"Its log is {self.layout.log}."
-                )
-            time.sleep(0.02)
+    def _set_guardian(self) -> None:
+        """Users that are killed cannot stop the server as the last one out; the guardian then does."""
+        root = Path(__file__).resolve().parents[2]
+        subprocess.run(  # noqa: S603 - our own module
+            [sys.executable, "-S", "-m", guardian.__name__, str(self.layout.home), str(self.layout.sockets)],
+            env={**binaries.ENVIRONMENT, "PYTHONPATH": str(root)},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            check=True,
+            start_new_session=True,
+        )
 
-    def _alive(self, pid: int) -> bool:
-        if self._process is not None and self._process.pid == pid:
-            return self._process.poll() is None
-        return pid_files.is_server(pid, self.layout)
+    def _stop(self) -> None:
+        """Stop the server if it runs. Hold the start lock."""
+        young = self._process is not None and self._process.poll() is None
+        if self._process is not None and young and self.pid is None:  # it has not written its number yet
+            self._process.send_signal(signal.SIGINT)
+        else:
+            stopping.stop(self.layout)
+        if self._process is not None and young:
+            self._process.wait(timeout=stopping.STOP_SECONDS)
 
     def _turn_log(self) -> int:
         """Keep one old log; return where the new lines will begin."""
@@ -176,7 +187,7 @@ class EmbeddedServer:
 
     def _worth_another_try(self, log_start: int) -> bool:
         said = self._log_tail(log_start)
-        return "shared memory block" in said or "lock file" in said
+        return "pre-existing shared memory block" in said or "already exists" in said
 
     def _log_tail(self, start: int) -> str:
         return _tail(self.layout.log, start)
