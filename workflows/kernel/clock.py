@@ -1,4 +1,4 @@
-"""The interface through which the time is handed in. Decisions take `now` as an argument; callers hold a clock."""
+"""How the time is handed in: decisions take `now` as an argument, and their callers hold a clock."""
 
 from __future__ import annotations
 

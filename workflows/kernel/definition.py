@@ -8,7 +8,6 @@ definition_schema  the JSON Schema of the format
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from jsonschema.protocols import Validator
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from workflows.kernel.canonical import digest, encode, find_faults
-from workflows.kernel.checks import check_meaning
+from workflows.kernel.checks import check_meaning, field_of
 from workflows.kernel.errors import MAX_PROBLEMS, DefinitionInvalid, ParamsInvalid, Problem
 from workflows.kernel.format import (
     MAX_PARAMS_BYTES,
@@ -102,42 +101,32 @@ def compile_workflow(document: JsonValue, *, executors: Collection[str] | None =
         # Before anything looks at a single task: the cost of refusing must not grow with what is refused.
         sentence = f"The definition has {len(tasks):,} tasks; {MAX_TASKS:,} are allowed."
         raise DefinitionInvalid([Problem("$.tasks", "too_many_tasks", sentence)])
-    faults = [
-        Problem(fault.path, fault.code, fault.message)
-        for fault in islice(find_faults(document), MAX_PROBLEMS)
-    ]
-    unsound = {problem.path for problem in faults}
-    structure: list[Problem] = []
+    faults = _faults(document)
+    unsound = {field_of(problem.path) for problem in faults}
+    problems, graph = check_meaning(document, executors=executors, unsound=unsound)
     definition: WorkflowDefinition | None = None
     try:
         definition = WorkflowDefinition.model_validate(document)
     except ValidationError as error:
-        structure = structure_problems(error, document)
-    meaning = check_meaning(document, executors=executors, unsound=unsound)
-    problems = _in_order(faults, [*structure, *meaning])
-    if problems or definition is None:
-        raise DefinitionInvalid(problems)
-    return _assemble(encode(_normalised(definition)), warnings=_warnings(document))
+        problems = structure_problems(error, document) + problems
+    # A field that cannot even be stored is reported as that alone, whatever else is wrong with it.
+    problems = faults + [problem for problem in problems if field_of(problem.path) not in unsound]
+    if problems or definition is None or graph is None:
+        raise DefinitionInvalid(sorted(dict.fromkeys(problems), key=_task_number))
+    return CompiledWorkflow(definition, graph, encode(_normalised(definition)), _warnings(document))
 
 
 def load_compiled(canonical_text: str) -> CompiledWorkflow:
     """Compile the stored text of a version. It was checked when it was published and is trusted now."""
-    return _assemble(canonical_text)
-
-
-def _assemble(text: str, *, warnings: tuple[Problem, ...] = ()) -> CompiledWorkflow:
-    """Always from text: what is compiled is what is stored, and nothing is shared with the caller's document."""
-    definition = WorkflowDefinition.model_validate(json.loads(text))
+    definition = WorkflowDefinition.model_validate_json(canonical_text)
     keys = [task.key for task in definition.tasks]
     graph = compile_graph(keys, [task.depends_on for task in definition.tasks])
-    return CompiledWorkflow(definition, graph, text, warnings)
+    return CompiledWorkflow(definition, graph, canonical_text)
 
 
-def _in_order(faults: list[Problem], others: list[Problem]) -> list[Problem]:
-    """All problems, one per place where a fault is the cause, in the order of the tasks."""
-    unsound = {problem.path for problem in faults}
-    found = faults + [problem for problem in others if problem.path not in unsound]
-    return sorted(dict.fromkeys(found), key=_task_number)
+def _faults(value: JsonValue) -> list[Problem]:
+    found = islice(find_faults(value), MAX_PROBLEMS)
+    return [Problem(fault.path, fault.code, fault.message) for fault in found]
 
 
 def _task_number(problem: Problem) -> int:
@@ -158,44 +147,45 @@ def _warnings(document: dict[str, Any]) -> tuple[Problem, ...]:
 
 # --- the two written forms -----------------------------------------------------------------------
 
-_RETRY_FIELDS = tuple(RetryPolicy.model_fields)
-_DEFAULT_RETRY = RetryPolicy()
+_WORKFLOW_FIELDS = {name: field.get_default() for name, field in WorkflowDefinition.model_fields.items()}
+_TASK_FIELDS = {
+    name: field.get_default(call_default_factory=True, validated_data={})
+    for name, field in TaskDefinition.model_fields.items()
+}
+_RETRY_FIELDS = {name: field.get_default() for name, field in RetryPolicy.model_fields.items()}
 
 
 def _normalised(definition: WorkflowDefinition) -> dict[str, Any]:
     """Every default filled in; only an absent input, and absent params, stay absent."""
-    written: dict[str, Any] = {
-        "id": definition.id,
-        "concurrency": definition.concurrency,
-        "tasks": [_normalised_task(task) for task in definition.tasks],
+    return _written(definition, _WORKFLOW_FIELDS) | {
+        "tasks": [
+            _written(task, _TASK_FIELDS)
+            | {"retry": {name: getattr(task.retry, name) for name in _RETRY_FIELDS}}
+            for task in definition.tasks
+        ]
     }
-    if definition.params is not None:
-        written["params"] = definition.params
-    return written
-
-
-def _normalised_task(task: TaskDefinition) -> dict[str, Any]:
-    retry = task.retry
-    written: dict[str, Any] = {
-        "key": task.key,
-        "executor": task.executor,
-        "action": task.action,
-        "depends_on": task.depends_on,
-        "retry": {name: getattr(retry, name) for name in _RETRY_FIELDS},
-        "timeout_ms": task.timeout_ms,
-        "requires": task.requires,
-    }
-    if task.input is not None:
-        written["input"] = task.input
-    return written
 
 
 def _minimal(definition: WorkflowDefinition) -> dict[str, Any]:
     """Only what differs from the defaults."""
-    written = definition.model_dump(exclude_defaults=True)
-    if definition.params is not None:
-        written["params"] = definition.params
-    return written
+    return _differing(definition, _WORKFLOW_FIELDS) | {
+        "tasks": [
+            _differing(task, _TASK_FIELDS) | {"retry": _differing(task.retry, _RETRY_FIELDS)}
+            for task in definition.tasks
+        ]
+    }
+
+
+def _written(part: WorkflowDefinition | TaskDefinition, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, default in fields.items()
+        if (value := getattr(part, name)) is not None or default is not None
+    }
+
+
+def _differing(part: BaseModel, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, default in fields.items() if (value := getattr(part, name)) != default}
 
 
 def check_params(compiled: CompiledWorkflow, params: JsonValue) -> None:
@@ -204,8 +194,7 @@ def check_params(compiled: CompiledWorkflow, params: JsonValue) -> None:
     Without a schema any object passes. The schema's defaults are not filled in.
     """
     value = {} if params is None else params
-    faults = islice(find_faults(value), MAX_PROBLEMS)
-    problems = [Problem(fault.path, fault.code, fault.message) for fault in faults]
+    problems = _faults(value)
     if problems:
         raise ParamsInvalid(problems)
     if not isinstance(value, dict):

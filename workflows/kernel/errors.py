@@ -24,7 +24,7 @@ MAX_PROBLEMS = 200
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: where (`$.tasks[3].retry.max_attempts`), a stable code, a sentence for people."""
+    """One thing that is wrong: where (`$.tasks[3].timeout_ms`), a stable code, a sentence for people."""
 
     path: str
     code: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 MAX_TASKS = 10_000
 MAX_CONCURRENCY = 1_000_000
@@ -74,7 +74,7 @@ class RetryPolicy(_Part):
     """Milliseconds before the second attempt."""
 
     backoff: Literal["fixed", "exponential"] = "fixed"
-    """fixed: the same interval each time. exponential: each interval is `multiplier` times the one before."""
+    """fixed: always the same interval. exponential: each interval is `multiplier` times the one before."""
 
     multiplier: Annotated[float, Field(ge=1.0, le=MAX_MULTIPLIER)] = 2.0
     """Growth of the interval from attempt to attempt; used by exponential backoff alone."""
@@ -101,8 +101,8 @@ class TaskDefinition(_Part):
     action: Annotated[str, Field(pattern=NOT_BLANK_PATTERN, max_length=MAX_ACTION_CHARACTERS)]
     """What the executor is to do: a label that selects a registered action and is never interpreted."""
 
-    input: dict[str, SkipValidation[JsonValue]] | None = None
-    """Input of the action, at most 64 KiB of JSON; {"$from": "..."} takes a run parameter or an output."""
+    input: dict[str, JsonValue] | None = None
+    """Input of the action, at most 64 KiB of JSON; {"$from": "..."} takes a param or an output."""
 
     depends_on: Annotated[tuple[str, ...], _ARRAY] = ()
     """Keys of the tasks that must succeed before this one starts."""
@@ -113,7 +113,9 @@ class TaskDefinition(_Part):
     timeout_ms: Annotated[int, Field(ge=MIN_TIMEOUT_MS, le=MAX_TIMEOUT_MS)] = DEFAULT_TIMEOUT_MS
     """Milliseconds that one attempt may take."""
 
-    requires: Annotated[dict[LabelName, LabelValue], Field(max_length=MAX_LABELS)] = Field(default={})
+    requires: Annotated[dict[LabelName, LabelValue], Field(max_length=MAX_LABELS)] = Field(
+        default_factory=dict
+    )
     """Labels that a worker must have to be given this task."""
 
 
@@ -129,11 +131,11 @@ class WorkflowDefinition(_Part):
     tasks: Annotated[tuple[TaskDefinition, ...], _ARRAY, Field(min_length=1, max_length=MAX_TASKS)]
     """The steps; their order is the order of preference among tasks that could start."""
 
-    params: dict[str, SkipValidation[JsonValue]] | None = None
+    params: dict[str, JsonValue] | None = None
     """JSON Schema (draft 2020-12) of the parameters that a run may be started with."""
 
 
 def definition_schema() -> dict[str, Any]:
-    """The JSON Schema of the format. Rules that concern several fields are written in its descriptions only."""
+    """The JSON Schema of the format. Rules between fields are in its descriptions only."""
     schema = WorkflowDefinition.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

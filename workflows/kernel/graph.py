@@ -48,7 +48,7 @@ class Graph:
         return tuple(depth)
 
     def ancestor_sets(self) -> list[int]:
-        """All ancestors of all tasks, each set as the bits of an integer: bit `p` of item `q` says p precedes q.
+        """All ancestors of all tasks: bit `p` of the integer at `q` says that p precedes q.
 
         One pass and V * V / 8 bytes, where asking `ancestors` for every task would walk the graph V times.
         """
@@ -85,26 +85,37 @@ def compile_graph(keys: Sequence[str], depends_on: Sequence[Sequence[str]]) -> G
         raise ValueError("A key is used twice.")
     if len(depends_on) != len(keys):
         raise ValueError(f"{len(keys)} keys, but dependencies of {len(depends_on)} tasks.")
-    dependencies = tuple(_resolve(key, names, positions) for key, names in zip(keys, depends_on, strict=True))
+    dependencies = [_resolve(key, names, positions) for key, names in zip(keys, depends_on, strict=True)]
+    graph, cycles = build_graph(keys, dependencies)
+    if graph is None:
+        raise CycleFound([keys[position] for position in cycles[0]])
+    return graph
+
+
+def build_graph(
+    keys: Sequence[str], dependencies: Sequence[Sequence[int]]
+) -> tuple[Graph | None, list[list[int]]]:
+    """The graph over positions, or None and the circles that forbid it (each closed: first = last)."""
     successors = _reverse(dependencies)
     in_degrees = tuple(map(len, dependencies))
-    order = topological_order(successors, in_degrees)
+    order = _topological_order(successors, in_degrees)
     if len(order) != len(keys):
-        raise CycleFound([keys[position] for position in find_cycles(dependencies, order)[0]])
-    return Graph(
+        return None, _find_cycles(dependencies, order)
+    graph = Graph(
         keys=tuple(keys),
-        positions=MappingProxyType(positions),
+        positions=MappingProxyType({key: position for position, key in enumerate(keys)}),
         successors=successors,
-        dependencies=dependencies,
+        dependencies=tuple(map(tuple, dependencies)),
         in_degrees=in_degrees,
         roots=tuple(position for position, degree in enumerate(in_degrees) if degree == 0),
         order=tuple(order),
     )
+    return graph, []
 
 
-def _resolve(key: str, names: Sequence[str], positions: Mapping[str, int]) -> tuple[int, ...]:
+def _resolve(key: str, names: Sequence[str], positions: Mapping[str, int]) -> list[int]:
     try:
-        found = tuple([positions[name] for name in names])
+        found = [positions[name] for name in names]
     except KeyError as missing:
         raise ValueError(f"Task {key} depends on {missing}, which does not exist.") from None
     if len(found) > 1 and len(set(found)) != len(found):
@@ -120,8 +131,8 @@ def _reverse(dependencies: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ..
     return tuple(map(tuple, successors))
 
 
-def topological_order(successors: Sequence[Sequence[int]], in_degrees: Sequence[int]) -> list[int]:
-    """Kahn's algorithm, layer by layer in the order of the definition; shorter than the graph if there is a cycle."""
+def _topological_order(successors: Sequence[Sequence[int]], in_degrees: Sequence[int]) -> list[int]:
+    """Kahn's algorithm; tasks that are part of a cycle, or come after one, are missing."""
     unmet = list(in_degrees)
     order = [position for position, degree in enumerate(unmet) if degree == 0]
     for position in order:  # grows while it is walked
@@ -132,8 +143,8 @@ def topological_order(successors: Sequence[Sequence[int]], in_degrees: Sequence[
     return order
 
 
-def find_cycles(dependencies: Sequence[Sequence[int]], order: Sequence[int]) -> list[list[int]]:
-    """Circles among the tasks that a topological order left out, each closed (first position = last position).
+def _find_cycles(dependencies: Sequence[Sequence[int]], order: Sequence[int]) -> list[list[int]]:
+    """Circles among the tasks that a topological order left out.
 
     Every task left out has a dependency that was left out as well, so following the first such dependency
     must run into a circle. Circles without a common task are all found, in O(V + E).

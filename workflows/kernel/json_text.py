@@ -38,7 +38,7 @@ def locate(text: str, offset: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: its text and offset, the path of the value it belongs to, the depth it opens or stands at."""
+    """One token: its text, its offset, the path of its value, the depth it opens or stands at."""
 
     text: str
     offset: int
@@ -59,26 +59,26 @@ def scan(text: str) -> Iterator[Token]:
     """Tokens of a JSON text, as far as it can be followed. Iterative: any depth is fine."""
     frames: list[_Frame] = []
     for match in _TOKEN.finditer(text):
-        token = match.group()
+        word = match.group()
         repeated = False
-        if frames and frames[-1].wants_key and token.startswith('"'):
-            repeated = _enter_key(frames[-1], token)
-        elif token == ",":
+        if frames and frames[-1].wants_key and word.startswith('"'):
+            repeated = _enter_key(frames[-1], word)
+        elif word == ",":
             _next_item(frames)
-        elif token in {"}", "]"} and frames:
+        elif word in {"}", "]"} and frames:
             frames.pop()
-        depth = len(frames) + (token in {"{", "["})
+        depth = len(frames) + (word in {"{", "["})
         parts = tuple(frame.step for frame in frames if frame.step is not None)
-        yield Token(token, match.start(), parts, depth, repeated)
-        if token == "{":  # noqa: S105 (a brace, not a password)
+        yield Token(word, match.start(), parts, depth, repeated)
+        if word == "{":
             frames.append(_Frame(is_object=True, step=None, wants_key=True))
-        elif token == "[":  # noqa: S105 (a bracket, not a password)
+        elif word == "[":
             frames.append(_Frame(is_object=False, step=0))
 
 
-def _enter_key(frame: _Frame, token: str) -> bool:
+def _enter_key(frame: _Frame, word: str) -> bool:
     """Take a key; says whether its object had it already."""
-    name = json.loads(token, strict=False)
+    name = json.loads(word, strict=False)
     repeated = name in frame.names
     frame.names.add(name)
     frame.step = name

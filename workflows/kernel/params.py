@@ -101,20 +101,22 @@ _ONE = (
     "not",
     "propertyNames",
     "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 )
-_ONE += ("unevaluatedItems", "unevaluatedProperties")
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 
 
 def _subschemas(schema: dict[str, Any], root: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each schema object within a valid schema; property names, constants and examples are not mistaken for one."""
+    """Each schema object within a valid schema; property names and constants are not mistaken for one."""
     stack: list[tuple[str, Any]] = [(root, schema)]
     while stack:
         place, part = stack.pop()
         if not isinstance(part, dict):
             continue  # true and false are schemas too
         yield place, part
+        children: list[tuple[tuple[str | int, ...], Any]]
         children = [((keyword,), part[keyword]) for keyword in _ONE if keyword in part]
         for keyword in _MANY:
             children += [((keyword, index), item) for index, item in enumerate(part.get(keyword, ()))]
@@ -144,16 +146,17 @@ def check_value(validator: Validator, value: JsonValue) -> list[Problem]:
         )
     except RecursionError:
         return [Problem("$", "too_deep", _TOO_RECURSIVE)]
-    return [problem for error in errors for problem in _value_problems(error)]
+    # The library gives one error per missing name, each with the whole list of names: hence the repeats.
+    return list(dict.fromkeys(problem for error in errors for problem in _value_problems(error)))
 
 
 def _value_problems(error: ValidationError) -> Iterator[Problem]:
     place = list(error.absolute_path)
     if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [name for name in error.validator_value if name not in error.instance]
-        # One error per missing name is reported, each with the whole list: answer with the one it is about.
-        name = next((name for name in missing if error.message.startswith(repr(name))), missing[0])
-        yield Problem(json_path([*place, name]), "missing", "This parameter is required.")
+        wanted: Any = error.validator_value
+        for name in wanted:
+            if name not in error.instance:
+                yield Problem(json_path([*place, name]), "missing", "This parameter is required.")
     elif error.validator == "additionalProperties" and isinstance(error.instance, dict):
         for name in _undeclared(error):
             yield Problem(json_path([*place, name]), "unknown_field", "This parameter is not declared.")
@@ -166,9 +169,10 @@ def _undeclared(error: ValidationError) -> list[str]:
     schema: Any = error.schema
     patterns = list(schema.get("patternProperties", ()))
     declared = schema.get("properties", {})
+    given: Any = error.instance
     return [
         name
-        for name in error.instance
+        for name in given
         if name not in declared and not any(re.search(pattern, name) for pattern in patterns)
     ]
 
@@ -209,7 +213,7 @@ def _sentence(error: ValidationError) -> str:
 
 
 def declares(schema: Mapping[str, Any], name: str) -> bool:
-    """Whether a run parameter of this name can exist: false only if the schema closes its top level without it."""
+    """Whether a parameter of this name can exist: not if the schema closes its top level without it."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or schema.get("additionalProperties") is not False:
         return True

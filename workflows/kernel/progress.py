@@ -1,4 +1,4 @@
-"""What an outcome leads to: which tasks unlock, which are skipped, whether the run settles; and reconciliation."""
+"""What an outcome leads to: what unlocks, what is skipped, whether the run settles; and reconciliation."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ MAX_REFERENCES = 1_000
 """References in one task's input."""
 MAX_REFERENCE_CHARACTERS = 1_024
 
-_SHAPE = re.compile(r"(?:params|tasks\.(?P<key>[a-z0-9_-]{1,64})\.output)(?P<path>(?:\.[^.]+)*)\Z", re.DOTALL)
+_START = r"(?:params|tasks\.(?P<key>[a-z0-9_-]{1,64})\.output)"
+_SHAPE = re.compile(rf"{_START}(?P<path>(?:\.[^.]+)*)\Z", re.DOTALL)
 _INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
 _FORMS = "tasks.<key>.output<.path> or params<.path>"
 
@@ -32,7 +33,7 @@ _Place = tuple["str | int", ...]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a value comes from: the run's parameters, or the output of the task `task_key`, then along `path`."""
+    """Where a value comes from: the run's parameters or the output of `task_key`, then along `path`."""
 
     source: Literal["params", "tasks"]
     task_key: str | None
@@ -125,7 +126,7 @@ def resolve(
 
 
 class _Resolver:
-    """One resolution; remembers the size and depth of each value it has placed, so that each is measured once."""
+    """One resolution; each value that is placed is looked up and measured once."""
 
     def __init__(self, params: JsonValue, outputs: Mapping[str, JsonValue], max_bytes: int | None) -> None:
         self._params = params
@@ -177,8 +178,11 @@ def _step(value: JsonValue, segment: str | int, path: str, text: str, number: in
         return value[str(segment)]
     if isinstance(value, list) and isinstance(segment, int) and segment < len(value):
         return value[segment]
-    kinds = {dict: "an object without that key", list: "an array without that index"}
-    kind = kinds.get(type(value), "neither an object nor an array")
+    kind = "neither an object nor an array"
+    if isinstance(value, dict):
+        kind = "an object without that key"
+    elif isinstance(value, list):
+        kind = "an array without that index"
     where = f'"{segment}" (step {number + 1} of its path)'
     raise InputUnresolvable(path, text, f"there is no {where}, because the value there is {kind}")
 

@@ -1,4 +1,4 @@
-"""Whether and when a task is tried again: a pure function of policy, attempts used, failure, time and chance."""
+"""Whether and when a task is tried again: a pure function of policy, attempts, failure, time and chance."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ RUN_TRANSITIONS: Mapping[RunState, frozenset[RunState]] = _table(
 TASK_TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = _table(
     {
         TaskState.WAITING_DEPENDENCIES: {TaskState.READY, TaskState.SKIPPED, TaskState.CANCELED},
-        # Skipping a ready task is kept for conditions; until they exist no cause leads there, so it is refused.
+        # Skipping a ready task is kept for conditions: until they exist no cause leads there.
         TaskState.READY: {TaskState.QUEUED, TaskState.WAITING_APPROVAL, TaskState.CANCELED},
         TaskState.QUEUED: {TaskState.RUNNING, TaskState.READY, TaskState.CANCELED},
         TaskState.RUNNING: {
@@ -152,7 +152,7 @@ def check_attempt_move(source: AttemptState, target: AttemptState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StateHelp:
-    """What a person needs to know about a state: who puts an object there, who moves it on, what to do if it stays."""
+    """A sentence each: who puts an object into this state, who moves it on, what to do if it stays."""
 
     put_by: str
     moved_by: str
@@ -162,16 +162,16 @@ class StateHelp:
 _FINAL = "Nobody: the state is final."
 _NOTHING_TO_DO = "Nothing to do."
 
-_RUN_HELP: dict[RunState, StateHelp] = {
+_RUN_HELP: dict[StrEnum, StateHelp] = {
     RunState.PENDING: StateHelp(
         "Starting a run creates it here, with all its tasks.",
         "The coordinator, by queuing its first task; or a cancel.",
-        "Check that a coordinator leads and that an active worker accepts the executor kinds of its ready tasks.",
+        "Check that a coordinator leads and that an active worker accepts the kinds of its ready tasks.",
     ),
     RunState.RUNNING: StateHelp(
         "The coordinator, when the first task left ready.",
         "The outcome that makes its last task terminal; or a cancel.",
-        "Open the run and look at its tasks that are not terminal: each of their states says whom it waits for.",
+        "Look at its tasks that are not terminal: each of their states says whom it waits for.",
     ),
     RunState.SUCCEEDED: StateHelp(
         "The last outcome, when every task is terminal and none failed or was canceled.",
@@ -190,7 +190,7 @@ _RUN_HELP: dict[RunState, StateHelp] = {
     ),
 }
 
-_TASK_HELP: dict[TaskState, StateHelp] = {
+_TASK_HELP: dict[StrEnum, StateHelp] = {
     TaskState.WAITING_DEPENDENCIES: StateHelp(
         "Starting a run, for every task that depends on others.",
         "The success of its last open dependency; the failure of an ancestor (skipped); or a cancel.",
@@ -199,7 +199,7 @@ _TASK_HELP: dict[TaskState, StateHelp] = {
     TaskState.READY: StateHelp(
         "Starting a run, the last dependency's success, a due retry, a released lease or a decided approval.",
         "The coordinator, as soon as concurrency, quotas and a compatible worker leave room.",
-        "Check that an active worker accepts its executor kind and labels, and that the run is below its concurrency.",
+        "Check that an active worker accepts its kind and labels, and that the run is below its concurrency.",
     ),
     TaskState.QUEUED: StateHelp(
         "The coordinator, which made a dispatch for it; no worker owns it and no attempt is consumed.",
@@ -219,7 +219,7 @@ _TASK_HELP: dict[TaskState, StateHelp] = {
     TaskState.WAITING_APPROVAL: StateHelp(
         "An approval task whose turn has come, or an attempt that suspended itself to ask a person.",
         "The person who decides; the expiry of the request; or a cancel.",
-        "Decide the open approval. It holds no worker, no lease and no place in the concurrency while it waits.",
+        "Decide the open approval. While it waits it holds no worker, no lease and no concurrency.",
     ),
     TaskState.SUCCEEDED: StateHelp(
         "An accepted success result, or an approved gate.",
@@ -243,7 +243,7 @@ _TASK_HELP: dict[TaskState, StateHelp] = {
     ),
 }
 
-_ATTEMPT_HELP: dict[AttemptState, StateHelp] = {
+_ATTEMPT_HELP: dict[StrEnum, StateHelp] = {
     AttemptState.RUNNING: StateHelp(
         "The claim that leased its task to a worker.",
         "The worker's result, the reaper (lease or deadline over), a release, a suspension, or a cancel.",
@@ -261,8 +261,8 @@ _ATTEMPT_HELP: dict[AttemptState, StateHelp] = {
         "Raise timeout_ms if the work honestly takes longer.",
     ),
     AttemptState.INTERRUPTED: StateHelp(
-        "The reaper: its lease ended without a result, mostly because its worker died. It consumes retry budget "
-        "unless the control plane itself was out of reach.",
+        "The reaper: its lease ended without a result, mostly because its worker died. It consumes retry "
+        "budget, unless the control plane itself was out of reach.",
         _FINAL,
         "If it happens often, look at the worker's host and at its memory.",
     ),
@@ -273,7 +273,7 @@ _ATTEMPT_HELP: dict[AttemptState, StateHelp] = {
         _NOTHING_TO_DO,
     ),
     AttemptState.SUSPENDED: StateHelp(
-        "The attempt asked a person and gave its slot back. It consumes no retry budget; the next attempt resumes.",
+        "The attempt asked a person and gave its slot back. It consumes no retry budget.",
         _FINAL,
         _NOTHING_TO_DO,
     ),
@@ -281,9 +281,9 @@ _ATTEMPT_HELP: dict[AttemptState, StateHelp] = {
 
 STATE_HELP: Mapping[type[StrEnum], Mapping[StrEnum, StateHelp]] = MappingProxyType(
     {
-        RunState: MappingProxyType(dict(_RUN_HELP)),
-        TaskState: MappingProxyType(dict(_TASK_HELP)),
-        AttemptState: MappingProxyType(dict(_ATTEMPT_HELP)),
+        RunState: MappingProxyType(_RUN_HELP),
+        TaskState: MappingProxyType(_TASK_HELP),
+        AttemptState: MappingProxyType(_ATTEMPT_HELP),
     }
 )
-"""Help by enum, then by state. Not one flat table: `RunState.RUNNING == TaskState.RUNNING`, both being "running"."""
+"""By enum, then by state: in one flat table `RunState.RUNNING` and `TaskState.RUNNING` would be one key."""

@@ -18,7 +18,9 @@ _PATTERNS = {
     "action": ("blank", "Must not be blank."),
     "non_retryable": ("blank", "Must not be blank."),
 }
-_LABEL_NAME = "A label name is 1 to 63 characters out of letters, digits, '.', '_', '/' and '-', not starting with a mark."
+_LABEL_NAME = (
+    "A label name is 1 to 63 of A-Z, a-z, 0-9, '.', '_', '/' and '-', starting with a letter or digit."
+)
 _LABEL_VALUE = "A label value has at most 64 characters and no control characters."
 
 _CODES = {
