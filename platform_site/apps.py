@@ -25,3 +25,8 @@ class PlatformSiteConfig(AppConfig):
 
     name = "platform_site"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from platform_site.checks import register_checks  # reads settings that need not exist while importing
+
+        register_checks()

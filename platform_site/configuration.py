@@ -143,6 +143,8 @@ class PlatformSettings:
     page_size: int
     page_size_max: int
     idempotency_days: int
+    metrics_public: bool
+    """Whether /metrics answers without a token: by default only where no other machine can ask."""
 
     @classmethod
     def read(cls, env: Environment, *, data_dir: Path, embedded: bool, process_kind: str) -> PlatformSettings:
@@ -150,6 +152,7 @@ class PlatformSettings:
         heartbeat = env.integer("WORKLOAD_HEARTBEAT_INTERVAL_MS", 5_000, least=100, most=MILLISECONDS_MAX)
         threads = env.integer("WORKLOAD_WEB_THREADS", 16, least=2, most=512)
         offline = env.integer("WORKLOAD_OFFLINE_AFTER_MS", 3 * heartbeat, least=100, most=MILLISECONDS_MAX)
+        bind = env.text("WORKLOAD_BIND", "127.0.0.1:8000")
         settings = cls(
             data_dir=data_dir,
             process_kind=process_kind,
@@ -165,7 +168,7 @@ class PlatformSettings:
             leader_poll_ms=env.integer("WORKLOAD_LEADER_POLL_MS", 250, least=10, most=60_000),
             leader_timeout_ms=env.integer("WORKLOAD_LEADER_TIMEOUT_MS", 3_000, least=500, most=600_000),
             dispatch_limit=env.integer("WORKLOAD_DISPATCH_LIMIT", 10_000, least=1, most=1_000_000),
-            bind=env.text("WORKLOAD_BIND", "127.0.0.1:8000"),
+            bind=bind,
             web_processes=env.integer("WORKLOAD_WEB_PROCESSES", 2, least=1, most=256),
             web_threads=threads,
             claim_waiters=env.integer("WORKLOAD_CLAIM_WAITERS", threads // 2, least=0, most=512),
@@ -176,6 +179,7 @@ class PlatformSettings:
             ),
             page_size=env.integer("WORKLOAD_PAGE_SIZE", 50, least=1, most=1_000),
             page_size_max=env.integer("WORKLOAD_PAGE_SIZE_MAX", 200, least=1, most=1_000),
+            metrics_public=env.boolean("WORKLOAD_METRICS_PUBLIC", default=is_loopback(bind)),
             idempotency_days=env.integer("WORKLOAD_IDEMPOTENCY_DAYS", 7, least=1, most=3_650),
         )
         settings._check_together(env)
@@ -209,6 +213,12 @@ class PlatformSettings:
             env.problem("WORKLOAD_PAGE_SIZE", f"{self.page_size} is above WORKLOAD_PAGE_SIZE_MAX")
         if self.body_limit_bytes > self.definition_limit_bytes:
             env.problem("WORKLOAD_BODY_LIMIT_BYTES", "is above WORKLOAD_DEFINITION_LIMIT_BYTES")
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether `host:port` listens on this machine alone."""
+    host = bind.rpartition(":")[0].strip("[]")
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def environment() -> Environment:

@@ -84,6 +84,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "platform_site.api.request_id.RequestIdMiddleware",
+    "observability.access_log.AccessLogMiddleware",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -132,19 +133,25 @@ AUTH_PASSWORD_VALIDATORS = [
 DATA_UPLOAD_MAX_MEMORY_SIZE = WORKLOAD.definition_limit_bytes
 
 REST_FRAMEWORK = {
-    "EXCEPTION_HANDLER": "platform_site.api.errors.exception_handler",
-    "DEFAULT_AUTHENTICATION_CLASSES": ["platform_site.access.authentication.TokenAuthentication"],
+    "EXCEPTION_HANDLER": "platform_site.api.handler.exception_handler",
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "platform_site.access.authentication.TokenAuthentication",
+        "platform_site.access.authentication.UserAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["platform_site.access.permissions.Closed"],
     "DEFAULT_PARSER_CLASSES": ["platform_site.api.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "platform_site.api.schema.ApiSchema",
     "DEFAULT_PAGINATION_CLASS": None,
     "UNICODE_JSON": True,
+    "URL_FORMAT_OVERRIDE": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "AI Workload Platform",
     "DESCRIPTION": "Define, run and watch multi-step workloads; the protocol that workers speak.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",

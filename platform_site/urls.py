@@ -8,6 +8,9 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from platform_site import health
+from platform_site.metrics_view import MetricsView
+
 
 def _existing(route: str, module: str) -> list[URLResolver | URLPattern]:
     try:
@@ -25,5 +28,12 @@ urlpatterns: list[URLResolver | URLPattern] = [
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
     path("admin/", admin.site.urls),
     *_existing("", "platform_site.console.urls"),
-    path("", include("django_prometheus.urls")),
+    path("health/live", health.live, name="health-live"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("metrics", MetricsView.as_view(), name="metrics"),
 ]
+
+handler400 = "platform_site.api.handler.bad_request"
+handler403 = "platform_site.api.handler.permission_denied"
+handler404 = "platform_site.api.handler.page_not_found"
+handler500 = "platform_site.api.handler.server_error"

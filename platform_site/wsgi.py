@@ -9,4 +9,8 @@ os.environ.setdefault("WORKLOAD_PROCESS_KIND", "web")
 
 from django.core.wsgi import get_wsgi_application
 
+from observability import tracing
+
+tracing.configure("workload-web")  # before the handler is built, so that its middleware is traced
+
 application = get_wsgi_application()

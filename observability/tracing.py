@@ -1,0 +1,116 @@
+"""OpenTelemetry, on only when its standard environment variables ask for it.
+
+`OTEL_TRACES_EXPORTER` (`otlp` or `console`; `none` is off) or `OTEL_EXPORTER_OTLP_ENDPOINT` turns it on;
+`OTEL_SDK_DISABLED=true` keeps it off. Sampling, batching and the service name follow the standard variables
+too. While it is off every function here costs next to nothing and does nothing. A failing exporter drops
+spans on its own thread; nothing here raises into the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+logger = logging.getLogger(__name__)
+
+Attribute = str | int | float | bool
+
+_W3C = TraceContextTextMapPropagator()
+_configured = threading.Event()
+
+
+def requested(environment: Mapping[str, str] | None = None) -> list[str]:
+    """The exporters asked for: any of `otlp`, `console`; an empty list is off."""
+    env = os.environ if environment is None else environment
+    if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return []
+    named = env.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    if named:
+        return [word for part in named.split(",") if (word := part.strip()) and word != "none"]
+    endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    return ["otlp"] if any(env.get(name, "").strip() for name in endpoints) else []
+
+
+def configure(service_name: str) -> bool:
+    """Turn tracing on if it is asked for; True if it is on now. Call once per process, after any fork.
+
+    `OTEL_SERVICE_NAME` wins over `service_name`. A fault here is logged and leaves tracing off.
+    """
+    if _configured.is_set():
+        return True
+    exporters = requested()
+    if not exporters:
+        return False
+    try:
+        _install(service_name, exporters)
+    except Exception:  # an instrument that cannot start must not stop the platform
+        logger.warning("Tracing could not be set up and stays off.", exc_info=True)
+        return False
+    _configured.set()
+    return True
+
+
+def _install(service_name: str, exporters: list[str]) -> None:
+    # Heavy, and needed only where tracing is on.
+    from opentelemetry.instrumentation.django import DjangoInstrumentor
+    from opentelemetry.instrumentation.psycopg import PsycopgInstrumentor
+    from opentelemetry.instrumentation.requests import RequestsInstrumentor
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service_name})
+    )
+    for name in exporters:
+        exporter: SpanExporter
+        if name == "console":
+            exporter = ConsoleSpanExporter()
+        elif name == "otlp":
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            exporter = OTLPSpanExporter()
+        else:
+            raise ValueError(f"OTEL_TRACES_EXPORTER: {name!r} is neither otlp, console nor none.")
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    propagate.set_global_textmap(_W3C)  # no baggage: nothing of a caller's travels on
+    DjangoInstrumentor().instrument()
+    PsycopgInstrumentor().instrument()
+    RequestsInstrumentor().instrument()
+
+
+def current_traceparent() -> str | None:
+    """The W3C `traceparent` of the span at hand, to store with a run or a dispatch; None without one."""
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier)
+    return carrier.get("traceparent")
+
+
+@contextmanager
+def span(
+    name: str,
+    attributes: Mapping[str, Attribute | None] | None = None,
+    *,
+    parent: str | None = None,
+) -> Iterator[trace.Span]:
+    """A span around the block; `parent` is a stored `traceparent`, a malformed one begins a new trace.
+
+    An exception passes through and marks the span as failed with its type alone: messages may hold inputs.
+    """
+    context = _W3C.extract({"traceparent": parent}) if parent else None
+    known = {key: value for key, value in (attributes or {}).items() if value is not None}
+    with trace.get_tracer("workload").start_as_current_span(
+        name, context=context, attributes=known, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except BaseException as failed:
+            current.set_status(trace.StatusCode.ERROR, type(failed).__name__)
+            raise

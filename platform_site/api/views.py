@@ -1,0 +1,104 @@
+"""The base of every API view: say who may, parse, make one call, present."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django.http import HttpRequest
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from platform_site.access.permissions import Authenticated
+from platform_site.access.principal import Principal
+from platform_site.api import idempotency
+from platform_site.api.errors import Detail, InvalidRequest
+from platform_site.api.idempotency import Idempotency
+from platform_site.api.parsers import ApiRequest, empty_document
+from platform_site.api.serializers import QuerySerializer, StrictSerializer
+
+_HANDLERS = ("get", "post", "put", "patch", "delete")
+
+
+class ApiView(APIView):
+    """Subclasses say for each method who may use it; a class that forgets one cannot be defined.
+
+        class Runs(ApiView):
+            permissions = {"GET": CanView, "POST": CanOperate}
+
+    `max_body_bytes`, `empty_body` and `repair_text` speak to the parser (see `StrictJSONParser`).
+    """
+
+    permissions: ClassVar[Mapping[str, type[BasePermission]]] = {}
+    max_body_bytes: ClassVar[int | None] = None
+    empty_body: ClassVar[bool] = False
+    repair_text: ClassVar[bool] = False
+    metadata_class = None  # OPTIONS is not part of the API
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        unsaid = [name for name in _HANDLERS if hasattr(cls, name) and name.upper() not in cls.permissions]
+        if unsaid:
+            raise TypeError(f"{cls.__name__}.permissions does not say who may: {', '.join(unsaid)}.")
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:  # noqa: ARG002
+        return ApiRequest(
+            request,
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+            parser_context=self.get_parser_context(request),
+        )
+
+    def get_permissions(self) -> list[Any]:
+        """The one of this method. Where there is none, the answer to any principal is 405."""
+        method = (self.request.method or "").upper()
+        needed = self.permissions.get("GET" if method == "HEAD" else method, Authenticated)
+        return [needed()]
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks; only where a permission other than Open let the request in."""
+        user = self.request.user
+        if not isinstance(user, Principal):
+            raise TypeError("This view is open: it has no principal.")
+        return user
+
+    def document(self) -> Any:
+        """The body as parsed; `{}` for an empty one where `empty_body` allows that."""
+        if self.request.stream is None:
+            return empty_document(self)
+        return self.request.data
+
+    def parse(self, shape: type[StrictSerializer]) -> dict[str, Any]:
+        """The body in this shape; raises with every problem at once."""
+        return _validated(shape(data=self.document()))
+
+    def parse_query(self, shape: type[QuerySerializer]) -> dict[str, Any]:
+        """The query parameters in this shape."""
+        return _validated(shape(data=self.request.query_params))
+
+    def idempotency(self, operation: str, document: Any, *, required: bool = False) -> Idempotency | None:
+        """The keyed request this is, from its Idempotency-Key header, its address and its body."""
+        key = idempotency.check_key(self.request.headers.get(idempotency.HEADER))
+        if key is None:
+            if required:
+                problem = Detail(
+                    "$", "idempotency_key_missing", f"The header {idempotency.HEADER} is missing."
+                )
+                raise InvalidRequest(problem.message, details=[problem])
+            return None
+        return Idempotency(
+            tenant_id=self.principal.tenant_id,
+            principal_id=self.principal.id,
+            operation=operation,
+            key=key,
+            digest=idempotency.request_digest(self.request.path, document),
+        )
+
+
+def _validated(serializer: StrictSerializer) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    values: dict[str, Any] = serializer.validated_data
+    return values
