@@ -2,10 +2,24 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 from django.contrib.admin.options import BaseModelAdmin
-from django.forms.models import BaseModelForm
+from django.core.paginator import Page, Paginator
+from django.forms.formsets import BaseFormSet
+from django.forms.models import BaseModelForm, ModelChoiceField
 from django.views.generic.detail import SingleObjectMixin
 from django.views.generic.edit import FormMixin
 from django.views.generic.list import MultipleObjectMixin
+
+_GENERIC_IN_STUBS = (
+    BaseFormSet,
+    BaseModelAdmin,
+    BaseModelForm,
+    FormMixin,
+    ModelChoiceField,
+    MultipleObjectMixin,
+    Page,
+    Paginator,
+    SingleObjectMixin,
+)
 
 
 def allow_type_arguments() -> None:
@@ -13,7 +27,7 @@ def allow_type_arguments() -> None:
 
     Before any app's admin or views are imported, which this module is, as an app's configuration.
     """
-    for plain in (BaseModelAdmin, BaseModelForm, SingleObjectMixin, FormMixin, MultipleObjectMixin):
+    for plain in _GENERIC_IN_STUBS:
         plain.__class_getitem__ = classmethod(lambda cls, _argument: cls)  # type: ignore[attr-defined]  # see above
 
 

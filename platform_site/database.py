@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 
 SCHEMES = ("postgresql", "postgres")
+MIGRATING = frozenset({"migrate", "up", "demo"})
 
 
 def parse_url(url: str) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any
         database["CONN_MAX_AGE"] = None
         options["tcp_user_timeout"] = "3000"
         options["options"] = "-c idle_session_timeout=3s -c idle_in_transaction_session_timeout=3s"
-    elif process_kind == "migrate":
+    elif process_kind in MIGRATING:
         # Building an index on a large table may take longer than any statement of the running platform.
         options["options"] = "-c statement_timeout=0"
     return database
