@@ -80,8 +80,11 @@ class StopRequests:
             self.request()
 
         previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+        # The kernel may deliver to any thread, which does not end a wait of the main thread; this byte does.
+        before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
 
         def restore() -> None:
+            signal.set_wakeup_fd(before)
             for number, handler in previous.items():
                 signal.signal(number, handler)
 

@@ -1,7 +1,7 @@
 """A control plane in memory behind real HTTP: the worker's side of the protocol without a database.
 
-It keeps the rules a worker relies on: claim numbers are answered again, leases expire, only the current lease is
-settled, what a heartbeat does not list is lost. Faults are scripted per route and happen once each.
+It keeps the rules a worker relies on: claim numbers are answered again, leases expire, only the current lease
+is settled, what a heartbeat does not list is lost. Faults are scripted per route and happen once each.
 """
 
 from __future__ import annotations
@@ -161,10 +161,9 @@ class ControlPlaneStandIn:
             with self.changed:
                 self.calls.append(call)
                 self.changed.notify_all()
-                if route != "register" and handler.headers["Authorization"] != "Bearer session":
-                    raise Refusal(401, "worker_session_invalid")
                 faults = self.faults.get(route)
                 fault = faults.popleft() if faults else None
+            self._check_session(route, handler.headers["Authorization"])
             call.answer = fault(lambda: handle(body)) if fault else handle(body)
             call.status = 201 if route == "register" else 200
         except Refusal as refusal:
@@ -180,11 +179,16 @@ class ControlPlaneStandIn:
             with self.changed:
                 self.changed.notify_all()
         content = json.dumps(call.answer).encode()
-        head = f"HTTP/1.1 {call.status} X\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        head = f"HTTP/1.1 {call.status} -\r\nContent-Length: {len(content)}\r\n\r\n"
         try:
             handler.wfile.write(head.encode() + content)
         except OSError:
             handler.close_connection = True  # the worker was killed meanwhile
+
+    def _check_session(self, route: str, authorization: str) -> None:
+        expected = "enrol" if route == "register" else "session"
+        if authorization != f"Bearer {expected}":
+            raise Refusal(401, "unauthorized")
 
     def _route(self, path: str) -> Callable[[Body], Body]:
         parts = path.split("/")
@@ -208,7 +212,10 @@ class ControlPlaneStandIn:
     def _claims(self, body: Body) -> Body:
         arrived = time.monotonic()
         with self.changed:
-            self.changed.wait_for(lambda: self.pending or self.state != "active", body["wait_ms"] / 1000)
+            repeat = any(d.claim_no == body["claim_no"] for d in self.leased())
+            self.changed.wait_for(
+                lambda: repeat or self.pending or self.state != "active", body["wait_ms"] / 1000
+            )
             waited = {"waited_ms": int((time.monotonic() - arrived) * 1000)} if self.tells_wait else {}
             return {"leases": self._lease(body["slots"], body["claim_no"]), **waited}
 
