@@ -110,6 +110,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "platform_site.console.context.furniture",
+                "platform_site.home.leading_coordinator",
             ]
         },
     }
@@ -119,12 +121,13 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = _env.text("WORKLOAD_STATIC_ROOT") or None  # only for who runs collectstatic; else not needed
 STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
 WHITENOISE_USE_FINDERS = True  # no build step: files are served from where they lie, collectstatic or not
 WHITENOISE_AUTOREFRESH = DEBUG
 APPEND_SLASH = False
-LOGIN_URL = "admin:login"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "overview"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{validator}"}
     for validator in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -160,5 +163,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
 }
 PROMETHEUS_EXPORT_MIGRATIONS = False
+# Callables without arguments, each giving a further duty of the leading coordinator: the site knows apps that
+# `dispatch` does not.
+COORDINATOR_DUTIES: list[str] = []
 
 LOGGING = logging_config(WORKLOAD.log_format, WORKLOAD.log_level)

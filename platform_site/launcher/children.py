@@ -145,7 +145,7 @@ def describe(code: int) -> str:
 class Supervisor:
     """Runs children until told to stop. One thread starts and tends them all.
 
-    The kernel ties a leash to the thread that started the child, so that thread lives until the last has ended.
+    The kernel ties a leash to the thread that started the child, so that thread lives until the last one ended.
     """
 
     PASS_SECONDS = 0.1
@@ -170,7 +170,7 @@ class Supervisor:
             self._changed.notify_all()
 
     def stop(self, children: Sequence[Child]) -> None:
-        """Ask these to end together and wait for it; kill who outstays the grace, and all after ``abort``."""
+        """Ask these to end together, and wait; kill who outstays the grace, and all after ``abort``."""
         with self._changed:
             self._stopping.extend(children)
             for child in children:

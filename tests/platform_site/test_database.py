@@ -1,8 +1,95 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
 import pytest
-from platform_site.database import database_now
-@pytest.mark.django_db
-def test_now():
-    assert database_now()
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection, transaction
+
+from platform_site.database import configure, database_now, parse_url, require_transaction
+
+
+def test_a_full_address() -> None:
+    parsed = parse_url(
+        "postgresql://us%40er:p%2Fw%3A@db.example:6543/work%20load?sslmode=verify-full&connect_timeout=9"
+    )
+    assert parsed == {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "work load",
+        "USER": "us@er",
+        "PASSWORD": "p/w:",
+        "HOST": "db.example",
+        "PORT": "6543",
+        "OPTIONS": {"sslmode": "verify-full", "connect_timeout": "9"},
+    }
+
+
+def test_a_socket_folder() -> None:
+    parsed = parse_url("postgresql://postgres@/postgres?host=/a%20b/sockets")
+    assert (parsed["HOST"], parsed["NAME"], parsed["USER"], parsed["PORT"]) == (
+        "/a b/sockets",
+        "postgres",
+        "postgres",
+        "",
+    )
+
+
+def test_an_address_in_version_six() -> None:
+    parsed = parse_url("postgres://[::1]:5433/workload")
+    assert (parsed["HOST"], parsed["PORT"]) == ("::1", "5433")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///file",
+        "db.example/workload",
+        "postgresql://secret-word@db.example",
+        "postgresql://u:secret-word@db.example/",
+        "postgresql://u:secret-word@db.example:port/workload",
+        "postgresql://u:secret-word@[::1/workload",
+        "postgresql://u:secret-word@db.example/a/b",
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        parse_url(url)
+    assert "secret-word" not in str(refused.value)
+
+
+def test_only_web_processes_pool() -> None:
+    url = "postgresql://db.example/workload"
+    web = configure(url, process_kind="web", web_threads=16)
+    assert web["OPTIONS"]["pool"]["max_size"] == 18
+    assert web["CONN_MAX_AGE"] == 0
+    for kind in ("coordinator", "migrate", "shell", "test"):
+        database = configure(url, process_kind=kind, web_threads=16)
+        assert "pool" not in database["OPTIONS"]
+        assert database["OPTIONS"]["application_name"] == f"workload-{kind}"
+
+
 @pytest.mark.django_db(transaction=True)
-def test_now2():
-    assert database_now()
+def test_the_databases_clock_moves_within_a_transaction() -> None:
+    with transaction.atomic():
+        first = database_now()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(0.002)")
+        second = database_now()
+    assert second - first >= timedelta(milliseconds=2)
+    assert abs(second - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_can_be_required() -> None:
+    with pytest.raises(RuntimeError, match="open transaction"):
+        require_transaction()
+    with transaction.atomic():
+        require_transaction()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parameters_are_bound_by_the_server_and_sessions_carry_their_name() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('application_name')")
+        assert cursor.fetchone() == ("workload-test",)
+    assert connection.settings_dict["OPTIONS"]["server_side_binding"] is True

@@ -72,14 +72,14 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 20)
 
 def ask(layout: Layout, statement: str) -> str:
     with psycopg.connect(layout.url, autocommit=True) as connection:
-        row = connection.execute(statement).fetchone()  # type: ignore[call-overload]  # statements of this file
+        row = connection.execute(statement).fetchone()
         assert row is not None
         return str(row[0])
 
 
 def do(layout: Layout, statement: str) -> None:
     with psycopg.connect(layout.url, autocommit=True) as connection:
-        connection.execute(statement)  # type: ignore[call-overload]  # statements of this file
+        connection.execute(statement)
 
 
 def start_user(folder: Path, program: str = USER) -> subprocess.Popen[str]:
@@ -233,8 +233,7 @@ def test_leftovers_of_a_killed_initdb_are_removed_and_no_database(layout: Layout
     leftover = layout.home / "data.new-12345"
     leftover.mkdir(parents=True)
     (leftover / "PG_VERSION").write_text("18\n")
-    for parent in (layout.home,):
-        parent.chmod(0o711)
+    layout.home.chmod(0o711)
     with EmbeddedServer(layout, options=QUICK):
         assert ask(layout, "SELECT 1") == "1"
     assert not leftover.exists()

@@ -60,6 +60,7 @@ class Command(BaseCommand):
             self._say("Interrupted while starting.")
         finally:
             signals.stopping()
+            self._say("Stopping; again Ctrl-C, or SIGTERM, waits for nothing.")
             platform.stop()
             self._say("Stopped.")
 
