@@ -6,8 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 
-from django.conf import settings
-
 from platform_site.configuration import PlatformSettings
 from platform_site.embedded.layout import locate
 from platform_site.embedded.server import EmbeddedServer
@@ -30,16 +28,12 @@ WITHOUT_DATABASE = frozenset(
 
 
 @contextlib.contextmanager
-def database_for(arguments: Sequence[str]) -> Iterator[None]:
+def database_for(arguments: Sequence[str], workload: PlatformSettings) -> Iterator[None]:
     """Run the embedded server meanwhile, if the command needs a database and DATABASE_URL names none.
 
-    Raises EmbeddedError, or ImproperlyConfigured from the settings.
+    Raises EmbeddedError.
     """
-    if not _needs_database(arguments):
-        yield
-        return
-    workload: PlatformSettings = settings.WORKLOAD
-    if not workload.embedded_database:
+    if not workload.embedded_database or not _needs_database(arguments):
         yield
         return
     layout = locate(workload.data_dir)

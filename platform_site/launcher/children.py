@@ -145,7 +145,7 @@ def describe(code: int) -> str:
 class Supervisor:
     """Runs children until told to stop. One thread starts and tends them all.
 
-    The kernel ties a leash to the thread that started the child, so that thread lives until the last one ended.
+    The kernel ties a leash to the thread that started the child, so that thread outlives them all.
     """
 
     PASS_SECONDS = 0.1

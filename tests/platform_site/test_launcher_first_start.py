@@ -17,7 +17,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_the_first_start_makes_an_administrator_and_a_token_and_the_second_finds_them(tmp_path: Path) -> None:
     first = first_start.prepare(tmp_path)
     assert first.admin_is_new
-    assert authenticate(username="admin", password=first.admin_password).is_superuser
+    admin = authenticate(username="admin", password=first.admin_password)
+    assert admin is not None
+    assert admin.is_superuser
     for name in ("admin_password", "enrolment_token"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     token = find_live_token(digest=digest_of(first.enrolment_token))
