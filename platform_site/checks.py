@@ -93,7 +93,7 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Check
 
 
 def check_secret_key(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:  # noqa: ARG001
-    key: str = settings.SECRET_KEY
+    key = str(settings.SECRET_KEY)
     if len(key) >= MIN_KEY_CHARS and len(set(key)) >= 10:
         return []
     return [

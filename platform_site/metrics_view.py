@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
-from django_prometheus.exports import ExportToDjangoView
+from django_prometheus.exports import ExportToDjangoView  # type: ignore[import-untyped] # ships no types
 from prometheus_client import generate_latest
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request

@@ -41,7 +41,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     search_fields = ["name", "prefix"]
     date_hierarchy = "created_at"
     actions = ["revoke"]
-    fields = readonly_fields = [
+    fields = readonly_fields = (
         "prefix",
         "name",
         "role",
@@ -51,7 +51,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         "expires_at",
         "revoked_at",
         "last_used_at",
-    ]
+    )
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 the signature is Django's
         return False

@@ -65,7 +65,7 @@ class UserAuthentication(SessionAuthentication):
     Writes need the CSRF token, as the session cookie travels by itself.
     """
 
-    def authenticate(self, request: Request) -> tuple[Principal, object] | None:  # type: ignore[override] # a principal stands in for the user
+    def authenticate(self, request: Request) -> tuple[Principal, object] | None:
         found = super().authenticate(request)
         if found is None:
             return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from platform_site.access.principal import Principal
+from platform_site.access.principal import principal_of
 from platform_site.access.roles import Role
 
 if TYPE_CHECKING:  # APIView reads its defaults, this module among them, while it is being imported
@@ -37,14 +37,15 @@ class Authenticated(BasePermission):
     """Any principal, whatever its role."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 framework's signature
-        return isinstance(request.user, Principal)
+        return principal_of(request) is not None
 
 
 class _Reaches(BasePermission):
     needed: ClassVar[Role]
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 framework's signature
-        return isinstance(request.user, Principal) and request.user.reaches(self.needed)
+        principal = principal_of(request)
+        return principal is not None and principal.reaches(self.needed)
 
 
 class CanView(_Reaches):
@@ -74,4 +75,5 @@ class CanEnrol(BasePermission):
     message = "This needs a worker-enrolment token."
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 framework's signature
-        return isinstance(request.user, Principal) and request.user.role == Role.WORKER_ENROLMENT
+        principal = principal_of(request)
+        return principal is not None and principal.role == Role.WORKER_ENROLMENT

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from platform_site.access.roles import Role, reaches
+
+if TYPE_CHECKING:  # pure at run time
+    from django.http import HttpRequest
+    from rest_framework.request import Request
 
 PrincipalKind = Literal["token", "session", "user"]
 
@@ -49,3 +53,10 @@ class Principal:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
+
+
+def principal_of(request: Request | HttpRequest) -> Principal | None:
+    """The principal of an authenticated request; None for anybody else."""
+    # To the type checker `user` is a Django user, which the credential classes replace.
+    user = cast("object", request.user)
+    return user if isinstance(user, Principal) else None

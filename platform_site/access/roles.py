@@ -21,6 +21,6 @@ LADDER: tuple[Role, ...] = (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
 
 def reaches(role: str, needed: Role) -> bool:
     """Whether `role` stands at `needed` or above it on the ladder; roles off the ladder reach nothing."""
-    if role not in LADDER:
+    if role not in LADDER or needed not in LADDER:
         return False
     return LADDER.index(Role(role)) >= LADDER.index(needed)

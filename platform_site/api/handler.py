@@ -89,8 +89,8 @@ def _serializer_invalid(exc: drf.ValidationError) -> DomainError:
 
 
 def _limited(exc: drf.Throttled) -> DomainError:
-    wait = max(1, round(exc.wait)) if exc.wait else RETRY_AFTER_SECONDS
-    return errors.RateLimited(headers={"Retry-After": str(wait)})
+    wait: float | None = getattr(exc, "wait", None)
+    return errors.RateLimited(headers={"Retry-After": str(max(RETRY_AFTER_SECONDS, round(wait or 0)))})
 
 
 def _unauthorized(exc: drf.APIException) -> DomainError:

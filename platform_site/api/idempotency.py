@@ -88,7 +88,7 @@ def begin(request: Idempotency | None) -> Replay | None:
 def finish(request: Idempotency | None, *, facts: Mapping[str, Any]) -> None:
     """Keep what the answer is rendered from; in the transaction that `begin` began."""
     require_transaction()
-    if request is not None and _records(request).filter(facts=None).update(facts=dict(facts)) != 1:
+    if request is not None and _records(request).filter(facts__isnull=True).update(facts=dict(facts)) != 1:
         raise RuntimeError(f"finish() of {request.operation} without the begin() that opened its key.")
 
 

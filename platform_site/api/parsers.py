@@ -28,7 +28,7 @@ class ApiRequest(Request):
         if "chunked" not in meta.get("HTTP_TRANSFER_ENCODING", "").lower():
             super()._load_stream()  # type: ignore[misc] # not in the stubs: the framework's hook for this
         elif meta.get("wsgi.input_terminated"):
-            self._stream: IO[bytes] | None = meta["wsgi.input"]
+            self._stream = meta["wsgi.input"]
         else:
             raise InvalidRequest("This server needs a Content-Length for a body.")
 

@@ -97,7 +97,7 @@ class ApiSchema(AutoSchema):
         return statuses
 
     def _error_response(self, status: str) -> dict[str, Any]:
-        component = ResolvedComponent(
+        component = ResolvedComponent(  # type: ignore[no-untyped-call] # the library's own
             name="Error", type=ResolvedComponent.SCHEMA, schema=ERROR_SCHEMA, object="Error"
         )
         self.registry.register_on_missing(component)
@@ -110,7 +110,7 @@ class ApiSchema(AutoSchema):
         return response
 
 
-class TokenScheme(OpenApiAuthenticationExtension):
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # the library's own
     target_class = "platform_site.access.authentication.TokenAuthentication"
     name = "token"
 
@@ -122,7 +122,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-class UserScheme(OpenApiAuthenticationExtension):
+class UserScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # the library's own
     target_class = "platform_site.access.authentication.UserAuthentication"
     name = "user"
 

@@ -10,8 +10,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from platform_site.access.permissions import Authenticated
-from platform_site.access.principal import Principal
+from platform_site.access.permissions import Authenticated, Open
+from platform_site.access.principal import Principal, principal_of
 from platform_site.api import idempotency
 from platform_site.api.errors import Detail, InvalidRequest
 from platform_site.api.idempotency import Idempotency
@@ -52,18 +52,18 @@ class ApiView(APIView):
         )
 
     def get_permissions(self) -> list[Any]:
-        """The one of this method. Where there is none, the answer to any principal is 405."""
+        """The one of this method. Where the view lacks the method, whoever has a credential gets the 405."""
         method = (self.request.method or "").upper()
-        needed = self.permissions.get("GET" if method == "HEAD" else method, Authenticated)
-        return [needed()]
+        otherwise = Authenticated if self.authentication_classes else Open
+        return [self.permissions.get("GET" if method == "HEAD" else method, otherwise)()]
 
     @property
     def principal(self) -> Principal:
         """Who asks; only where a permission other than Open let the request in."""
-        user = self.request.user
-        if not isinstance(user, Principal):
+        principal = principal_of(self.request)
+        if principal is None:
             raise TypeError("This view is open: it has no principal.")
-        return user
+        return principal
 
     def document(self) -> Any:
         """The body as parsed; `{}` for an empty one where `empty_body` allows that."""
