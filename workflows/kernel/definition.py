@@ -8,6 +8,7 @@ definition_schema  the JSON Schema of the format
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +33,7 @@ from workflows.kernel.format import (
 from workflows.kernel.graph import Graph, compile_graph
 from workflows.kernel.params import build_validator, check_value
 from workflows.kernel.references import MARK, Reference, scan_references
-from workflows.kernel.structure import structure_problems
+from workflows.kernel.structure import readable, structure_problems
 
 __all__ = [
     "CompiledWorkflow",
@@ -106,7 +107,7 @@ def compile_workflow(document: JsonValue, *, executors: Collection[str] | None =
     problems, graph = check_meaning(document, executors=executors, unsound=unsound)
     definition: WorkflowDefinition | None = None
     try:
-        definition = WorkflowDefinition.model_validate(document)
+        definition = WorkflowDefinition.model_validate(readable(document, unsound) if faults else document)
     except ValidationError as error:
         problems = structure_problems(error, document) + problems
     # A field that cannot even be stored is reported as that alone, whatever else is wrong with it.
@@ -129,9 +130,12 @@ def _faults(value: JsonValue) -> list[Problem]:
     return [Problem(fault.path, fault.code, fault.message) for fault in found]
 
 
+_TASK = re.compile(r"\$\.tasks\[(\d+)\]")
+
+
 def _task_number(problem: Problem) -> int:
-    head, found, rest = problem.path.partition("$.tasks[")
-    return int(rest.partition("]")[0]) if found and not head else -1
+    match = _TASK.match(problem.path)
+    return int(match[1]) if match else -1
 
 
 def _warnings(document: dict[str, Any]) -> tuple[Problem, ...]:

@@ -40,7 +40,7 @@ def check_schema(schema: JsonValue, *, root: str = "$.params") -> list[Problem]:
         return [Problem(f'{root}["$schema"]', "invalid_schema", f"Only {_DIALECT} is understood.")]
     problems = [_schema_problem(error, root) for error in _META.iter_errors(schema)]
     if problems:
-        return problems
+        return sorted(problems, key=lambda problem: problem.path)
     return _check_subschemas(schema, root)
 
 
@@ -206,7 +206,7 @@ def _sentence(error: ValidationError) -> str:
     """Our own words: the library's repeat the offending value, which may be secret or huge."""
     template = _SENTENCES.get(str(error.validator), f'Does not satisfy "{error.validator}".')
     limit = error.validator_value
-    words = " or ".join(limit) if isinstance(limit, list) else str(limit)
+    words = " or ".join(map(str, limit)) if isinstance(limit, list) else str(limit)
     return (
         template.format(words if len(words) <= 200 else f"{words[:197]}...") if "{}" in template else template
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+from workflows.kernel.canonical import find_faults
 from workflows.kernel.errors import Problem
 from workflows.kernel.json_text import json_path
 
@@ -43,6 +44,38 @@ _CODES = {
     "too_long": ("too_many", "Must have at most {max_length:,} items."),
     "too_short": ("too_few", "Must have at least {min_length:,} items."),
 }
+
+
+def readable(document: Mapping[str, Any], unsound: Collection[str]) -> dict[str, Any]:
+    """What the models can look at: names that cannot be stored are left out, for one would spoil the whole.
+
+    `unsound` are the fields of free content (see `checks.field_of`) that are reported as such already.
+    """
+    kept = _without_bad_names(document)
+    if "$.params" in unsound:
+        kept.pop("params", None)
+    if isinstance(kept.get("tasks"), list):
+        kept["tasks"] = [
+            _readable_task(task, drop_input=f"$.tasks[{position}].input" in unsound)
+            for position, task in enumerate(kept["tasks"])
+        ]
+    return kept
+
+
+def _readable_task(task: Any, *, drop_input: bool) -> Any:
+    if not isinstance(task, dict):
+        return task
+    kept = _without_bad_names(task)
+    if drop_input:
+        kept.pop("input", None)
+    for field in ("retry", "requires"):
+        if isinstance(kept.get(field), dict):
+            kept[field] = _without_bad_names(kept[field])
+    return kept
+
+
+def _without_bad_names(part: Mapping[Any, Any]) -> dict[str, Any]:
+    return {name: item for name, item in part.items() if isinstance(name, str) and not any(find_faults(name))}
 
 
 def structure_problems(error: ValidationError, document: Mapping[str, Any]) -> list[Problem]:
