@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponseBase
 
 logger = logging.getLogger("observability.access")
 
-# Many a second, and of no interest while they succeed: probes, scrapes, and the calls of workers.
-_QUIET_ROUTES = ("health/", "metrics", "static/")
+# Many a second, and of no interest while they succeed: scrapes, and the calls of workers.
+_QUIET_ROUTES = ("metrics", "static/")
 _WORKER_ROUTES = "api/v1/workers/"
 
 

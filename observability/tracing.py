@@ -81,6 +81,8 @@ def _install(service_name: str, exporters: list[str]) -> None:
         provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     propagate.set_global_textmap(_W3C)  # no baggage: nothing of a caller's travels on
+    # Behind the request id and the probes, which are not traced; before the access log, which names the span.
+    os.environ.setdefault("OTEL_PYTHON_DJANGO_MIDDLEWARE_POSITION", "2")
     DjangoInstrumentor().instrument()
     PsycopgInstrumentor().instrument()
     RequestsInstrumentor().instrument()

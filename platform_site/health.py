@@ -1,4 +1,4 @@
-"""Probes for whoever keeps the process running. No credential, no session, no pool.
+"""Probes for whoever keeps the process running. No credential, no session, no pool, any host name.
 
 - `/health/live`: this process answers. It asks nothing else, so that a lost database restarts no web process.
 - `/health/ready`: the database answers within a bound and has every migration of this code. Else 503.
@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import psycopg
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -38,6 +39,24 @@ def ready(_request: HttpRequest) -> JsonResponse:
     response = JsonResponse({"status": "not_ready", "checks": checks}, status=503)
     response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
+
+
+class HealthMiddleware:
+    """Answers the probes before anything else looks at them.
+
+    A prober names the address it was given as the host, which no list of allowed hosts can know; and
+    sessions, redirects or traces have no business with a probe.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path == "/health/live":
+            return live(request)
+        if request.path == "/health/ready":
+            return ready(request)
+        return self.get_response(request)
 
 
 def check_database() -> dict[str, str]:

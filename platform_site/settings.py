@@ -84,6 +84,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "platform_site.api.request_id.RequestIdMiddleware",
+    "platform_site.health.HealthMiddleware",
     "observability.access_log.AccessLogMiddleware",
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",

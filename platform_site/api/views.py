@@ -42,7 +42,7 @@ class ApiView(APIView):
         if unsaid:
             raise TypeError(f"{cls.__name__}.permissions does not say who may: {', '.join(unsaid)}.")
 
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:  # noqa: ARG002
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         return ApiRequest(
             request,
             parsers=self.get_parsers(),

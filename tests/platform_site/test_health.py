@@ -86,5 +86,12 @@ def test_a_lost_database_is_503_and_comes_back_without_a_restart(lost_database: 
     assert client.get("/api/v1/viewers", headers={"authorization": f"Bearer {plain}"}).status_code == 200
 
 
+@pytest.mark.django_db
+def test_probes_may_name_any_host() -> None:
+    for path in ("/health/live", "/health/ready"):
+        assert Client(SERVER_NAME="10.1.2.3").get(path).status_code == 200
+    assert Client(SERVER_NAME="10.1.2.3").get("/metrics").status_code == 400
+
+
 def test_probes_take_no_other_method() -> None:
     assert Client().post("/health/live").status_code == 405
