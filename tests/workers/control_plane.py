@@ -228,7 +228,7 @@ class ControlPlaneStandIn:
         if slots > self.slots - len(self.leased()):
             raise Refusal(409, "worker_capacity_exceeded")
         now = time.monotonic()
-        leases = []
+        leases: list[Body] = []
         while self.pending and len(leases) < slots:
             dispatch = self.pending.popleft()
             dispatch.state, dispatch.claim_no = "leased", claim_no

@@ -26,9 +26,10 @@ _ADDRESS = re.compile(r"https?://\S+")
 _RULE = re.compile(r"^[\s=\-~^*#+_.|:`]{3,}$")
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W_][\w'-]*")
-_SMALL_WORDS = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it", "my", "of", "on", "or", "the", "to", "what", "with"]
-)
+_SMALL_WORDS = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from",
+    "how", "i", "in", "is", "it", "my", "of", "on", "or", "the", "to", "what", "with",
+})  # fmt: skip
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
 
 
@@ -92,12 +93,13 @@ def passages(text: str) -> Iterator[Passage]:
     """Cut at blank lines, gather blocks up to a passage, clean each."""
     heading, gathered = "", ""
     for block in re.split(r"\n\s*\n", text):
-        first = _HEADING.match(block.strip().split("\n", 1)[0].strip())
-        if first:
+        first, _, rest = block.strip().partition("\n")
+        if found := _HEADING.match(first.strip()):
             if gathered:
                 yield _passage(heading, gathered)
-            heading, gathered = clean(first[1]), ""
-        cleaned = clean("\n".join(line for line in block.splitlines() if not _RULE.match(line)))
+            heading, gathered = clean(found[1]), ""
+        lines = (rest if found else block).splitlines()
+        cleaned = clean("\n".join(line for line in lines if not _RULE.match(line)))
         if gathered and len(gathered) + len(cleaned) > PASSAGE_CHARACTERS:
             yield _passage(heading, gathered)
             gathered = ""
