@@ -106,6 +106,13 @@ def _redacted(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mu
     return event
 
 
+class WithTraceback(logging.Filter):
+    """Lets through what carries an exception."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.exc_info is not None
+
+
 def formatter(style: Literal["text", "json"]) -> ProcessorFormatter:
     """The one formatter of the platform: one JSON object, or one readable line, per record."""
     renderer: Any = (
@@ -144,6 +151,7 @@ def logging_config(style: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
+        "filters": {"traceback": {"()": "observability.logs.WithTraceback"}},
         "formatters": {"platform": {"()": "observability.logs.formatter", "style": style}},
         "handlers": {
             "stderr": {
@@ -157,8 +165,10 @@ def logging_config(style: str, level: str) -> dict[str, Any]:
             # Django brings handlers of its own; ours at the root does it all.
             "django": {"handlers": [], "propagate": True},
             "django.server": {"handlers": [], "propagate": True},
-            # The access log has a line for each 4xx already; only what broke needs another.
-            "django.request": {"level": "ERROR"},
+            # The access log has a line for each status, and the API logs its own faults.
+            "django.request": {"level": "ERROR", "filters": ["traceback"]},
+            # Anybody can send any host name, as often as they like; the access log counts the 400s.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             # A statement's text may hold inputs, whatever the level of the rest.
             "django.db.backends": {"level": "INFO"},
         },

@@ -59,6 +59,7 @@ TASK_STATES = frozenset(
     }
 )
 DISPATCH_STATES = frozenset({"pending", "leased"})
+POOL_STATES = frozenset({"idle", "in_use"})
 WORKER_STATES = frozenset({"active", "draining", "stopped", "offline"})
 
 
@@ -91,6 +92,12 @@ METRICS: Mapping[str, Declared] = {
         "gauge", "1 if a coordinator measured within the last 15 seconds, else 0", {}
     ),
     "workload_snapshot_age_seconds": Declared("gauge", "time since the coordinator measured", {}),
+    "workload_db_pool_connections": Declared(
+        "gauge", "database connections of the process that is asked", {"state": POOL_STATES}
+    ),
+    "workload_db_pool_waiting": Declared(
+        "gauge", "threads of the process that is asked that wait for a connection", {}
+    ),
     "workload_lease_expirations_total": Declared(
         "counter", "leases that ended without a result, since the coordinator started", {}
     ),

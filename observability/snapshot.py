@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from django.db import Error, connection
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
@@ -169,7 +168,3 @@ def _families(data: Mapping[str, Any]) -> Iterable[Metric]:
         labels = [allowed(operation, OPERATIONS), allowed(outcome, OUTCOMES)]
         summary.add_metric(labels, count_value=count, sum_value=seconds)
     yield summary
-
-
-SNAPSHOT_REGISTRY = CollectorRegistry()
-SNAPSHOT_REGISTRY.register(SnapshotCollector())

@@ -12,7 +12,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from observability.snapshot import SNAPSHOT_REGISTRY
+from observability.registry import PLATFORM_REGISTRY
 from platform_site.access.permissions import CanView
 from platform_site.api.views import ApiView
 
@@ -36,5 +36,5 @@ class MetricsView(ApiView):
 
     def get(self, request: Request) -> HttpResponse:
         response: HttpResponse = ExportToDjangoView(request)
-        response.content = response.content + generate_latest(SNAPSHOT_REGISTRY)
+        response.content = response.content + generate_latest(PLATFORM_REGISTRY)
         return response

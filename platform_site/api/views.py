@@ -9,11 +9,13 @@ from django.http import HttpRequest
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
+from structlog.contextvars import bind_contextvars
 
+from observability.logs import FIELDS
 from platform_site.access.permissions import Authenticated, Open
 from platform_site.access.principal import Principal, principal_of
 from platform_site.api import idempotency
-from platform_site.api.errors import Detail, InvalidRequest
+from platform_site.api.errors import Detail, InvalidRequest, NotFound
 from platform_site.api.idempotency import Idempotency
 from platform_site.api.parsers import ApiRequest, empty_document
 from platform_site.api.serializers import QuerySerializer, StrictSerializer
@@ -49,6 +51,17 @@ class ApiView(APIView):
             authenticators=self.get_authenticators(),
             negotiator=self.get_content_negotiator(),
             parser_context=self.get_parser_context(request),
+        )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Let the caller in or not; then put the parts of the address, and the tenant, on log lines."""
+        super().initial(request, *args, **kwargs)
+        if any("\0" in value for value in kwargs.values() if isinstance(value, str)):
+            raise NotFound  # no name holds it, and the database cannot be asked for one that does
+        principal = principal_of(request)
+        bind_contextvars(
+            **{name: str(value) for name, value in kwargs.items() if name in FIELDS},
+            **({"tenant": principal.tenant_slug} if principal else {}),
         )
 
     def get_permissions(self) -> list[Any]:

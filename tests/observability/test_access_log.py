@@ -31,6 +31,14 @@ def test_an_unknown_address_is_unmatched(caplog: pytest.LogCaptureFixture) -> No
     assert vars(line(caplog, "GET", "/no/such/hunter2"))["route"] == "unmatched"
 
 
+@pytest.mark.parametrize(
+    ("path", "logger"), [("/api/v1/raise/bug", "platform_site.api.handler"), ("/page/bug", "django.request")]
+)
+def test_a_fault_has_one_traceback(caplog: pytest.LogCaptureFixture, path: str, logger: str) -> None:
+    Client(raise_request_exception=False).get(path)
+    assert [record.name for record in caplog.records if record.levelno >= logging.ERROR] == [logger]
+
+
 def test_a_probe_has_no_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         assert Client().get("/health/live").status_code == 200

@@ -15,6 +15,7 @@ from django.urls import path
 from rest_framework import exceptions as drf
 from rest_framework.request import Request
 from rest_framework.response import Response
+from structlog.contextvars import get_contextvars
 
 from platform_site import health
 from platform_site.access.permissions import Authenticated, CanEnrol, CanOperate, CanView, Open
@@ -150,6 +151,14 @@ class Enrolment(ApiView):
         return Response({"tenant": self.principal.tenant_slug})
 
 
+class Named(ApiView):
+    authentication_classes = []
+    permissions = {"GET": Open}
+
+    def get(self, request: Request, run_id: str, other: str) -> Response:
+        return Response(get_contextvars())
+
+
 class Keyed(ApiView):
     permissions = {"POST": Authenticated}
 
@@ -172,6 +181,7 @@ urlpatterns = [
     path("api/v1/repaired", Repaired.as_view()),
     path("api/v1/viewers", Viewers.as_view()),
     path("api/v1/enrolment", Enrolment.as_view()),
+    path("api/v1/named/<str:run_id>/<str:other>", Named.as_view()),
     path("api/v1/keyed", Keyed.as_view()),
     path("api/plain/<str:what>", plain),
     path("page/<str:what>", plain),

@@ -23,6 +23,15 @@ def test_anything_else_is_replaced(asked: str) -> None:
     assert re.fullmatch(r"req_[0-9a-f]{16}", given)
 
 
+def test_the_parts_of_an_address_that_are_log_fields_stand_on_its_lines() -> None:
+    bound = Client().get("/api/v1/named/r1/hunter2", headers={"X-Request-ID": "q"}).json()
+    assert bound == {"request_id": "q", "run_id": "r1"}
+
+
+def test_a_name_that_no_database_can_hold_is_not_found() -> None:
+    assert Client().get("/api/v1/named/%00/x").status_code == 404
+
+
 def test_the_log_context_of_one_request_does_not_reach_the_next() -> None:
     seen: list[dict[str, object]] = []
 
