@@ -7,10 +7,11 @@ import logging
 import logging.config
 import os
 import sys
+from collections.abc import Mapping
 
 from observability.logs import logging_config
 from workers.executors.python import ActionsInvalid
-from workers.executors.registry import build_executors
+from workers.executors.registry import ExecutorFactory, build_executors
 from workers.options import OptionsInvalid, WorkerOptions, add_arguments, from_arguments
 from workers.process import ExitCode, StopRequests
 from workers.runtime import Worker
@@ -18,11 +19,14 @@ from workers.runtime import Worker
 logger = logging.getLogger("workers")
 
 
-def run_worker(options: WorkerOptions) -> ExitCode:
-    """Run a worker with signal handlers; raises `OptionsInvalid` or `ActionsInvalid` before it starts."""
+def run_worker(options: WorkerOptions, further: Mapping[str, ExecutorFactory] | None = None) -> ExitCode:
+    """Run a worker with signal handlers; raises `OptionsInvalid` or `ActionsInvalid` before it starts.
+
+    `further`: executors by kind that the caller provides besides those of this package and installed ones.
+    """
     if options.drills:
         logger.warning("drills are on: mock tasks may hang or kill this worker; never in production")
-    executors = build_executors(options)
+    executors = build_executors(options, further)
     stop = StopRequests()
     restore = stop.listen()
     try:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from workers.client import HeartbeatAnswer, Lease, Refill
+from workers.messages import HeartbeatAnswer, Lease, Refill
 from workers.process import Clock
 
 SMALL_MARGIN_SHARE = 0.1

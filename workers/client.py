@@ -10,13 +10,23 @@ Errors, by what the worker does about them:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import requests
 
 from workers.executors.base import ExecutionRequest
+from workers.messages import (
+    ClaimAnswer,
+    CompletionAnswer,
+    HeartbeatAnswer,
+    Lease,
+    LeaseStatus,
+    Refill,
+    Registration,
+    WorkerSession,
+)
 from workflows.kernel import canonical
 from workflows.kernel.canonical import JsonInvalid, JsonValue
 
@@ -50,89 +60,6 @@ class Refused(ControlPlaneError):
     """A definite no to this request; it had no effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a worker says about itself."""
-
-    display_name: str
-    executor_kinds: tuple[str, ...]
-    max_concurrency: int
-    labels: Mapping[str, str]
-    drills: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSession:
-    """What the control plane answers to a registration; durations in milliseconds."""
-
-    worker_id: str
-    session_token: str
-    heartbeat_interval_ms: int
-    lease_duration_ms: int
-
-    def __repr__(self) -> str:
-        return f"WorkerSession({self.worker_id})"
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """One lease as granted; the remaining times count from the moment the answer was made."""
-
-    dispatch_id: str
-    lease_token: str
-    executor_kind: str
-    request: ExecutionRequest
-    lease_remaining_ms: int
-    attempt_remaining_ms: int
-
-    def __repr__(self) -> str:
-        return f"Lease({self.dispatch_id})"
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimAnswer:
-    """Leases, and how long the server held the call before it made them (0: not told)."""
-
-    leases: tuple[Lease, ...]
-    retry_after_ms: int = 0
-    waited_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refill:
-    """The slots that a completion asks for."""
-
-    slots: int
-    claim_no: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionAnswer:
-    """The outcome per dispatch, and the leases of the refill. `refill_code` is why there was no refill."""
-
-    outcomes: Mapping[str, str]
-    leases: tuple[Lease, ...] = ()
-    refill_code: str = ""
-    retry_after_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseStatus:
-    """renewed | revoked | unknown, with the new remaining time of a renewed lease."""
-
-    dispatch_id: str
-    status: str
-    lease_remaining_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
-    """The state of the worker as the control plane sees it, and of each lease named."""
-
-    worker_state: str
-    leases: tuple[LeaseStatus, ...]
-
-
 class ControlPlane(Protocol):
     """Every call a registered worker makes. Each raises `ControlPlaneError`."""
 
@@ -163,7 +90,8 @@ class ControlPlane(Protocol):
 
 def completion_item(lease: Lease, result: str) -> str:
     """The encoded item of one result; `result` is the canonical text of `outcome.encode`."""
-    return f'{{"dispatch_id":"{lease.dispatch_id}","lease_token":"{lease.lease_token}","result":{result}}}'
+    proof = f'"dispatch_id":{json.dumps(lease.dispatch_id)},"lease_token":{json.dumps(lease.lease_token)}'
+    return f'{{{proof},"result":{result}}}'
 
 
 class _Channel:
@@ -303,8 +231,8 @@ class HttpControlPlane:
         )
 
     def heartbeat(self, *, leases: Sequence[tuple[str, str]], answered_through: int) -> HeartbeatAnswer:
-        listed = ",".join(f'{{"dispatch_id":"{i}","lease_token":"{token}"}}' for i, token in leases)
-        body = f'{{"leases":[{listed}],"answered_through":{answered_through}}}'
+        listed = [{"dispatch_id": dispatch, "lease_token": token} for dispatch, token in leases]
+        body = json.dumps({"leases": listed, "answered_through": answered_through})
         answer = self._heartbeats.post(f"{self._path}/heartbeat", body, seconds=self._heartbeat_seconds)
         try:
             return HeartbeatAnswer(

@@ -10,16 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from workers.account import Account, Held
-from workers.client import (
-    CompletionAnswer,
-    ControlPlane,
-    Lease,
-    Refill,
-    Refused,
-    SessionEnded,
-    Unavailable,
-    completion_item,
-)
+from workers.client import ControlPlane, Refused, SessionEnded, Unavailable, completion_item
+from workers.messages import CompletionAnswer, Lease, Refill
 from workers.process import Backoff, Clock
 
 logger = logging.getLogger("workers.completions")

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from workers import outcome
 from workers.account import Account, Held
-from workers.client import ControlPlane, Lease, Refused, SessionEnded, Unavailable
+from workers.client import ControlPlane, Refused, SessionEnded, Unavailable
 from workers.executors.base import Executor
+from workers.messages import Lease
 from workers.outcome import Outcome
 from workers.process import Backoff, Clock
 from workers.reports import Reports

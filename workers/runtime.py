@@ -12,19 +12,12 @@ import requests
 from observability.logs import bound
 from workers import client
 from workers.account import Account, Held
-from workers.client import (
-    ControlPlane,
-    ControlPlaneError,
-    Lease,
-    Registration,
-    SessionEnded,
-    Unavailable,
-    WorkerSession,
-)
+from workers.client import ControlPlane, ControlPlaneError, SessionEnded, Unavailable
 from workers.completions import CompletionSender, Finished, Outbox
 from workers.executors.base import Executor
 from workers.leases import Heart, Watch
 from workers.loop import MAX_WAIT_MS, ClaimLoop, Execution, Releases
+from workers.messages import Lease, Registration, WorkerSession
 from workers.options import WorkerOptions
 from workers.pool import Pool
 from workers.process import Backoff, Clock, ExitCode, StopRequests, monotonic

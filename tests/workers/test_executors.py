@@ -158,7 +158,7 @@ def test_two_actions_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     module = ModuleType("made_up_actions")
     module.mine = action("documents.list", input=Size)(lambda _task, _context: None)  # type: ignore[attr-defined]  # as above
     monkeypatch.setitem(sys.modules, "made_up_actions", module)
-    with pytest.raises(ActionsInvalid, match="another action named 'documents.list'"):
+    with pytest.raises(ActionsInvalid, match=r"another action named 'documents\.list'"):
         collect_actions(["made_up_actions"])
 
 

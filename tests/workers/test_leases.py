@@ -11,8 +11,8 @@ import pytest
 from tests.workers.conftest import StartWorker
 from tests.workers.control_plane import ControlPlaneStandIn, broken, cut_after, held_until
 from workers.account import Account, hold
-from workers.client import HeartbeatAnswer, Lease, LeaseStatus
 from workers.executors.base import ExecutionControl, ExecutionRequest
+from workers.messages import HeartbeatAnswer, Lease, LeaseStatus
 from workers.outcome import Outcome, success
 from workers.process import Backoff, ExitCode
 
