@@ -19,6 +19,7 @@ keepalive = 75
 timeout = 60
 graceful_timeout = 30
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108 - heartbeat files, no content
+control_socket_disable = True  # one file in the home folder for all installs of a user, and unused
 accesslog = None  # the request log is structured and ours
 errorlog = "-"
 loglevel = "warning"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,15 @@ def _only_pure(config: pytest.Config) -> bool:
     return bool(asked) and all(
         any((root / path).resolve().is_relative_to(folder) for folder in pure) for path in asked
     )
+
+
+@pytest.fixture
+def spare_server() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL of this test alone, to stop and restart as it likes; its address is ``layout.url``."""
+    folder = Path(tempfile.mkdtemp(prefix="workload-spare-"))
+    folder.chmod(0o711)  # as root the server's user must pass through
+    server = EmbeddedServer(locate(folder), options={**UNSAFE_BUT_FAST, "shared_buffers": "32MB"})
+    server.acquire()
+    yield server
+    server.release()
+    shutil.rmtree(folder)

@@ -37,7 +37,7 @@ def database_for(arguments: Sequence[str], workload: PlatformSettings) -> Iterat
         yield
         return
     layout = locate(workload.data_dir)
-    if layout.moved:
+    if layout.moved and not layout.data.exists():
         sys.stderr.write(f"The database's user cannot enter {workload.data_dir}; using {layout.home}.\n")
     with EmbeddedServer(layout):
         yield

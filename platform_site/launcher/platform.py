@@ -82,9 +82,7 @@ class Platform:
     @property
     def address(self) -> str:
         """Of the API and the console, as seen from this machine."""
-        if self._socket is None:
-            raise LauncherError("The platform has not been started.")
-        host, port = self._socket.getsockname()[:2]
+        host, port = self._socket_name()
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
         return f"http://{shown}:{port}"
 
@@ -104,8 +102,9 @@ class Platform:
         """Bring everything up. Raises LauncherError, PortTaken or EmbeddedError; then call ``stop``."""
         wanted = DEFAULT_PORT if self.options.port is None else self.options.port
         self._socket = ports.listen(self.options.host, wanted, exactly=self.options.port is not None)
-        if self._socket.getsockname()[1] != wanted and wanted:
-            self._announce(f"Port {wanted} is taken; using {self._socket.getsockname()[1]}.")
+        _, port = self._socket_name()
+        if wanted and port != wanted:
+            self._announce(f"Port {wanted} is taken; using {port}.")
         self._start_database()
         self._credentials = first_start.prepare(self._workload.data_dir)
         self._supervisor = Supervisor()
@@ -134,6 +133,12 @@ class Platform:
         """Make a running ``stop`` wait for nobody. Safe in a signal handler."""
         if self._supervisor is not None:
             self._supervisor.abort()
+
+    def _socket_name(self) -> tuple[str, int]:
+        if self._socket is None:
+            raise LauncherError("The platform has not been started.")
+        host, port = self._socket.getsockname()[:2]
+        return host, port
 
     def _start_database(self) -> None:
         if not self._workload.embedded_database:
@@ -170,10 +175,12 @@ class Platform:
 
     def _web_command(self, descriptor: int) -> Command:
         gunicorn = [sys.executable, "-m", "gunicorn", "-c", "python:platform_site.gunicorn_conf"]
+        host, port = self._socket_name()
+        bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return Command(
             name="web",
-            arguments=gunicorn,
-            environment=self._environment("web", WORKLOAD_BIND=f"fd://{descriptor}"),
+            arguments=[*gunicorn, "--bind", f"fd://{descriptor}"],
+            environment=self._environment("web", WORKLOAD_BIND=bind),
             descriptors=[descriptor, *self._database_share()],
             grace_seconds=35,
         )

@@ -112,6 +112,14 @@ def processes_of(data_dir: Path) -> list[int]:
     return found
 
 
+def workers_of(data_dir: Path) -> list[int]:
+    return [
+        pid
+        for pid in processes_of(data_dir)
+        if b"manage.py\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
 def test_a_first_start_a_killed_worker_a_clean_end_and_a_second_start(
     start: Callable[..., Up], data_dir: Path
 ) -> None:
@@ -121,9 +129,8 @@ def test_a_first_start_a_killed_worker_a_clean_end_and_a_second_start(
     assert (data_dir / "admin_password").read_text().strip() == password
     assert requests.get(f"{address}/health/ready", timeout=10).status_code == 200
 
-    worker = next(
-        pid for pid in processes_of(data_dir) if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+    wait_until(lambda: bool(workers_of(data_dir)), "the worker runs")
+    worker = workers_of(data_dir)[0]
     os.kill(worker, signal.SIGKILL)
     up.wait_for(r"worker-1 +\| \[ended by SIGKILL; starting it again in 0\.5 s\]")
 
