@@ -53,6 +53,7 @@ class StrictJSONParser(BaseParser):
         limit = max_body_bytes(view)
         declared = context["request"].META.get("CONTENT_LENGTH") if "request" in context else None
         if declared and declared.isdecimal() and int(declared) > limit:
+            _discard(stream, limit)
             raise _too_large(limit)
         raw = _read(stream, limit)
         if not raw:
@@ -80,8 +81,17 @@ def _read(stream: IO[bytes], limit: int) -> bytes:
         parts.append(part)
         total += len(part)
         if total > limit:
+            _discard(stream, limit)
             raise _too_large(limit)
     return b"".join(parts)
+
+
+def _discard(stream: IO[bytes], most: int) -> None:
+    """Throw away up to `most` bytes: a client that is still sending would else meet a closed connection and
+    never read the 413. Whoever sends still more than that meets it."""
+    left = most
+    while left > 0 and (part := stream.read(min(_CHUNK_BYTES, left))):
+        left -= len(part)
 
 
 def _too_large(limit: int) -> BodyTooLarge:

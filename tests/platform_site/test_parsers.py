@@ -124,7 +124,7 @@ def test_a_body_in_chunks_is_cut_off_at_the_limit() -> None:
     request = chunked(b" " * 10_000_000)
     response = Document.as_view()(request)
     assert response.status_code == 413
-    assert request.environ["wsgi.input"].tell() <= 200_001, "no more is read than shows that it is too much"
+    assert request.environ["wsgi.input"].tell() <= 400_001, "as much again is thrown away, and no more"
 
 
 def test_an_empty_body_in_chunks_is_empty() -> None:
@@ -136,12 +136,11 @@ def test_a_server_that_cannot_end_its_input_asks_for_a_length() -> None:
     assert Document.as_view()(chunked(b"{}", terminated=False)).status_code == 400
 
 
-def test_a_declared_length_over_the_limit_is_refused_before_reading() -> None:
+def test_a_declared_length_over_the_limit_is_enough_to_refuse() -> None:
     request: Any = RequestFactory().post("/", "{}", content_type=JSON)
     request.META["CONTENT_LENGTH"] = "200001"
     response = Document.as_view()(request)
     assert response.status_code == 413
-    assert request.read() == b"{}", "the body was left alone"
 
 
 def test_queries_are_strict_too() -> None:
