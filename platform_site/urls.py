@@ -9,6 +9,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from platform_site import health
+from platform_site.home import OverviewView
 from platform_site.metrics_view import MetricsView
 
 
@@ -27,7 +28,10 @@ urlpatterns: list[URLResolver | URLPattern] = [
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
     path("admin/", admin.site.urls),
-    *_existing("", "platform_site.console.urls"),
+    path("", OverviewView.as_view(), name="overview"),
+    path("", include("platform_site.console.urls")),
+    path("", include("workflows.console.urls")),
+    path("", include("dispatch.console.urls")),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("metrics", MetricsView.as_view(), name="metrics"),
