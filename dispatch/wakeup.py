@@ -27,6 +27,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_random_exponential
 
 from dispatch.compatibility import Acceptor, ClassFacts, accepts
+from dispatch.liveness import liveness_gap
 from platform_site import wake
 from platform_site.statements import Statements
 
@@ -36,8 +37,6 @@ COUNT_SPACING_SECONDS = 0.005
 COUNT_REST = 2
 """After a count the listener rests twice as long as it took: behind a long queue wake-ups share a count."""
 RECONNECT_SECONDS = 5.0
-LIVENESS_GAP = 1.5
-"""Intervals; after a longer silence of the control plane the workers' silence counts from anew."""
 LISTEN = f"LISTEN {wake.WORKERS_CHANNEL}"
 
 logger = logging.getLogger(__name__)
@@ -229,7 +228,7 @@ class Listener:
         """Wait a moment for a wake-up, then do what is due."""
         now = time.monotonic()
         if now >= self._seen_due:
-            gap = self._heartbeat_interval * LIVENESS_GAP
+            gap = liveness_gap(self._heartbeat_interval)
             session.execute(_sql.texts["liveness_seen"], {"gap": gap})
             self._seen_due = now + self._heartbeat_interval.total_seconds()
         rest = min(self._seen_due - now, self._poll_due - now, ALIVE_CHECK_SECONDS)
