@@ -1,0 +1,5 @@
+-- ready -> queued: a dispatch was made for each.
+UPDATE workflows_task AS task
+SET state = 'queued', reason = move.reason
+FROM unnest(%(run_ids)s::uuid[], %(task_ids)s::bigint[], %(reasons)s::text[]) AS move(run_id, task_id, reason)
+WHERE task.run_id = move.run_id AND task.id = move.task_id AND task.state = 'ready'

@@ -1,0 +1,5 @@
+-- running -> ready: given back unstarted; nothing of the retry budget is used.
+UPDATE workflows_task AS task
+SET state = 'ready', reason = move.reason
+FROM unnest(%(run_ids)s::uuid[], %(task_ids)s::bigint[], %(reasons)s::text[]) AS move(run_id, task_id, reason)
+WHERE task.run_id = move.run_id AND task.id = move.task_id AND task.state = 'running'
