@@ -1,0 +1,314 @@
+"""Lease pending dispatches to a worker: the attempt is born here.
+
+One call is one or a few short transactions. Each takes its locks in the house order: runs (skip-locked, in the
+order of service), then dispatches, then the worker. A claim that finds every candidate run held by others waits
+for one of them, in a transaction of its own and under a short lock timeout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import OperationalError, transaction
+
+from dispatch.compatibility import ClassFacts, accepted_ids
+from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessionInvalid
+from dispatch.lease import lease_token, token_digest
+from dispatch.operations.inputs import MAX_RESOLVED_BYTES, Input, resolve_inputs
+from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
+from dispatch.sessions import WorkerIdentity
+from dispatch.statements import sql
+from dispatch.states import WorkerState
+from platform_site import wake
+from platform_site.database import database_now
+from workflows.compiled import compiled_version, version_number
+from workflows.kernel.canonical import JsonValue
+from workflows.kernel.definition import CompiledWorkflow
+from workflows.kernel.format import MAX_INPUT_BYTES
+from workflows.ledger import Birth, RunLedger, TaskRef
+
+ROUNDS = 3
+MIN_CANDIDATE_RUNS = 32
+CONTENDED_WAIT_MS = 100
+CONTENDED_RETRY_MS = 50
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a worker needs to run one attempt, and to prove that it may."""
+
+    dispatch_id: UUID
+    token: str
+    generation: int
+    run_id: UUID
+    workflow: str
+    version: int
+    task_key: str
+    executor_kind: str
+    action: str
+    input: JsonValue
+    attempt: int
+    expires_in: timedelta
+    deadline_in: timedelta
+    traceparent: str
+
+    @property
+    def idempotency_key(self) -> str:
+        """Stable over every attempt of the task."""
+        return f"{self.run_id}/{self.task_key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The answer to a claim. ``retry_after_ms`` is set when the worker had better ask again soon."""
+
+    leases: list[Lease] = field(default_factory=list)
+    retry_after_ms: int | None = None
+    more_to_queue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    worker: WorkerIdentity
+    session_token: str
+    slots: int
+    claim_no: int
+    lease_duration: timedelta
+
+
+class _Retry(Exception):
+    def __init__(self, run_id: UUID | None) -> None:
+        self.run_id = run_id
+
+
+def claim(
+    *, worker: WorkerIdentity, session_token: str, slots: int, claim_no: int, lease_duration: timedelta
+) -> Claimed:
+    """Lease up to ``slots`` dispatches, or answer again what the call with this number leased.
+
+    Raises WorkerSessionInvalid, WorkerDraining, WorkerCapacityExceeded. No work is an empty answer.
+    """
+    if slots > worker.max_concurrency:
+        raise WorkerCapacityExceeded
+    call = _Call(worker, session_token, slots, claim_no, lease_duration)
+    claimed = Claimed()
+    for _ in range(ROUNDS):
+        try:
+            claimed = _claim_once(call, wait_for=None)
+        except _Retry as retry:
+            if retry.run_id is None:
+                continue
+            claimed = _claim_contended(call, retry.run_id)
+        break
+    if claimed.more_to_queue:
+        wake.coordinator()
+    return claimed
+
+
+def _claim_contended(call: _Call, run_id: UUID) -> Claimed:
+    try:
+        return _claim_once(call, wait_for=run_id)
+    except _Retry:
+        return Claimed(retry_after_ms=CONTENDED_RETRY_MS)
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        return Claimed(retry_after_ms=CONTENDED_RETRY_MS)
+
+
+def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
+    with transaction.atomic(durable=True):
+        if wait_for is not None:
+            set_lock_timeout(CONTENDED_WAIT_MS)
+        if _answered(call):
+            return Claimed(leases=_repeat(call))
+        classes = _accepted_classes(call.worker)
+        run_ids = _lock_runs(call, classes, wait_for)
+        if not run_ids:
+            return Claimed()
+        rows = sql.records("claim_pending", run_ids=run_ids, classes=classes, slots=call.slots)
+        if not rows:
+            raise _Retry(None)
+        load = _lock_worker(call, classes)
+        if load.answered:
+            return Claimed(leases=_repeat(call))
+        rows = rows[: load.free]
+        if not rows:
+            return Claimed()
+        leases = _lease(call, rows)
+    if not leases:
+        raise _Retry(None)  # every input was unresolvable and its task failed: the worker gets the next ones
+    return Claimed(leases=leases, more_to_queue=load.more_to_queue)
+
+
+def _answered(call: _Call) -> bool:
+    [(answered,)] = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
+    return bool(answered)
+
+
+def _accepted_classes(worker: WorkerIdentity) -> list[int]:
+    rows = sql.rows("read_classes", kinds=sorted(worker.kinds), tenant_id=worker.tenant_id)
+    return accepted_ids(worker.acceptor, (ClassFacts.from_row(*row) for row in rows))
+
+
+def _lock_runs(call: _Call, classes: Sequence[int], wait_for: UUID | None) -> list[UUID]:
+    """Lock claimable runs; empty if there is no candidate. Raises _Retry if all are held by others."""
+    if wait_for is not None:
+        locked = [run_id for (run_id,) in sql.rows("claim_lock_one_run", run_id=wait_for)]
+        if not locked:
+            raise _Retry(None)
+        return locked
+    most = max(MIN_CANDIDATE_RUNS, 4 * call.slots)
+    candidates = [run_id for (run_id,) in sql.rows("claim_candidates", classes=list(classes), runs=most)]
+    if not candidates:
+        return []
+    rows = sql.rows("claim_lock_runs", run_ids=candidates, slots=call.slots)
+    if not rows:
+        raise _Retry(candidates[0])
+    return [run_id for (run_id,) in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    free: int
+    answered: bool
+    more_to_queue: bool
+
+
+def _lock_worker(call: _Call, classes: Sequence[int]) -> _Load:
+    found = sql.rows("lock_worker", worker_id=call.worker.id)
+    state = WorkerState(found[0][0]) if found else WorkerState.OFFLINE
+    if state is WorkerState.DRAINING:
+        raise WorkerDraining
+    if state is not WorkerState.ACTIVE:
+        raise WorkerSessionInvalid
+    # A new statement: it sees what committed while the lock was waited for.
+    [(leases, answered, ready)] = sql.rows(
+        "worker_load", worker_id=call.worker.id, claim_no=call.claim_no, classes=list(classes)
+    )
+    return _Load(max(call.worker.max_concurrency - leases, 0), answered, ready)
+
+
+def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
+    with RunLedger.over(
+        {row["run_id"] for row in rows}, actor=f"worker:{call.worker.display_name}"
+    ) as ledger:
+        versions = {run_id: run.version_id for run_id, run in ledger.runs.items()}
+        inputs = resolve_inputs(rows, versions)
+        now = ledger.now
+        taken: list[tuple[Birth, Lease]] = []
+        refused: list[tuple[Birth, str, str]] = []
+        room = MAX_RESPONSE_BYTES
+        for row, value in zip(rows, inputs, strict=True):
+            compiled = compiled_version(versions[row["run_id"]])
+            birth = _birth(call, row, compiled, now)
+            if value.error_code:
+                refused.append((_unheld(birth), value.error_code, value.error_message))
+                continue
+            room -= _weight(value)
+            if room < 0 and taken:
+                break
+            taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
+        ledger.claim_tasks(birth for birth, _ in taken)
+        ledger.refuse_tasks(refused)
+        _write_leases(call, taken, now)
+        if refused:
+            sql.run("cancel_dispatches", ids=[birth.dispatch_id for birth, _, _ in refused], now=now)
+    return [lease for _, lease in taken]
+
+
+def _weight(value: Input) -> int:
+    """What a lease takes of the answer, in bytes: measured where it was resolved, else the most it may be."""
+    return 1024 + (value.size or (0 if value.value is None else min(MAX_INPUT_BYTES, MAX_RESOLVED_BYTES)))
+
+
+def _birth(call: _Call, row: Mapping[str, Any], compiled: CompiledWorkflow, now: datetime) -> Birth:
+    timeout = timedelta(milliseconds=compiled.definition.tasks[row["position"]].timeout_ms)
+    task = TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])
+    return Birth(
+        task=task,
+        number=row["attempts"] + 1,
+        deadline=now + timeout,
+        dispatch_id=row["id"],
+        worker_id=call.worker.id,
+        worker_name=call.worker.display_name,
+        generation=row["generation"],
+    )
+
+
+def _unheld(birth: Birth) -> Birth:
+    return Birth(birth.task, birth.number, birth.deadline, birth.dispatch_id)
+
+
+def _lease_of(
+    call: _Call, row: Mapping[str, Any], version_id: int, value: Input, birth: Birth, now: datetime
+) -> Lease:
+    return Lease(
+        dispatch_id=row["id"],
+        token=lease_token(call.session_token, row["id"], row["generation"]),
+        generation=row["generation"],
+        run_id=row["run_id"],
+        workflow=compiled_version(version_id).definition.id,
+        version=version_number(version_id),
+        task_key=row["key"],
+        executor_kind=row["executor_kind"],
+        action=row["action"],
+        input=value.value,
+        attempt=birth.number,
+        expires_in=min(call.lease_duration, birth.deadline - now),
+        deadline_in=birth.deadline - now,
+        traceparent=row["traceparent"],
+    )
+
+
+def _write_leases(call: _Call, taken: Sequence[tuple[Birth, Lease]], now: datetime) -> None:
+    if not taken:
+        return
+    touched = sql.run(
+        "lease_dispatches",
+        worker_id=call.worker.id,
+        claim_no=call.claim_no,
+        now=now,
+        ids=[lease.dispatch_id for _, lease in taken],
+        numbers=[lease.attempt for _, lease in taken],
+        generations=[lease.generation for _, lease in taken],
+        digests=[token_digest(lease.token) for _, lease in taken],
+        expires_ats=[now + lease.expires_in for _, lease in taken],
+        deadlines=[birth.deadline for birth, _ in taken],
+    )
+    if touched != len(taken):
+        raise RuntimeError(f"Leased {touched} dispatches where {len(taken)} were locked.")
+
+
+def _repeat(call: _Call) -> list[Lease]:
+    """What this call leased when it was answered the first time and the worker still holds; a read."""
+    rows = sql.records("leases_of_claim", worker_id=call.worker.id, claim_no=call.claim_no)
+    versions = {row["run_id"]: row["version_id"] for row in rows}
+    inputs = resolve_inputs(rows, versions)
+    now = database_now()
+    leases = []
+    for row, value in zip(rows, inputs, strict=True):
+        lease = Lease(
+            dispatch_id=row["id"],
+            token=lease_token(call.session_token, row["id"], row["generation"]),
+            generation=row["generation"],
+            run_id=row["run_id"],
+            workflow=compiled_version(row["version_id"]).definition.id,
+            version=version_number(row["version_id"]),
+            task_key=row["key"],
+            executor_kind=row["executor_kind"],
+            action=row["action"],
+            input=value.value,
+            attempt=row["attempts"] + 1,
+            expires_in=row["lease_expires_at"] - now,
+            deadline_in=row["attempt_deadline"] - now,
+            traceparent=row["traceparent"],
+        )
+        if lease.expires_in > timedelta():
+            leases.append(lease)
+    return leases

@@ -1,0 +1,119 @@
+"""Queue ready tasks: give each a dispatch, in turn order, within every bound.
+
+One call is one transaction over at most 100 runs and 1,000 tasks. Turn order has two wheels: tenants, then runs
+within the tenant; every run gets its first task before any gets its second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import OperationalError, transaction
+from uuid_utils.compat import uuid7
+
+from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_classes, read_pools
+from dispatch.operations.locking import (
+    LOCK_NOT_AVAILABLE,
+    Fence,
+    lock_free_runs,
+    lock_stubborn_run,
+    sqlstate,
+)
+from dispatch.operations.skips import Skips
+from dispatch.statements import sql
+from workflows.ledger import RunLedger, TaskRef
+
+DUTY = "queue_ready"
+BATCH_RUNS = 100
+BATCH_TASKS = 1_000
+
+
+def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
+    """Queue one batch; how many tasks were queued. Locks runs by ascending id, skipping those held.
+
+    A run that was skipped in two passes running is waited for, alone, up to a second.
+    """
+    stubborn = skips.take_stubborn(DUTY)
+    if stubborn is None:
+        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=None)
+    try:
+        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=stubborn)
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        return 0
+
+
+def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:
+    with transaction.atomic(durable=True):
+        fence.check()
+        capacity = measure(read_pools(), read_classes(), dispatch_limit=dispatch_limit)
+        if not capacity.rooms or capacity.total <= 0:
+            return 0
+        candidates = _candidates(capacity, skips, only)
+        if not candidates:
+            return 0
+        heads = (
+            lock_free_runs(DUTY, [run_id for run_id, _, _ in candidates], skips)
+            if only is None
+            else lock_stubborn_run(only)
+        )
+        picked = _pick(capacity, candidates, heads)
+        if not picked:
+            return 0
+        _write(picked)
+        return len(picked)
+
+
+def _candidates(capacity: Capacity, skips: Skips, only: UUID | None) -> list[tuple[UUID, int, int]]:
+    rows = sql.rows(
+        "queue_candidates",
+        classes=list(capacity.rooms),
+        rooms=list(capacity.rooms.values()),
+        full_tenants=capacity.full_tenants,
+        skipped=[] if only else skips.left_out(DUTY),
+        batch=min(BATCH_RUNS, capacity.total),
+    )
+    return [(run, tenant, seat) for run, tenant, seat in rows if only in (None, run)]
+
+
+def _pick(
+    capacity: Capacity, candidates: Sequence[tuple[UUID, int, int]], heads: Mapping[UUID, int]
+) -> list[dict[str, Any]]:
+    locked = [one for one in candidates if heads.get(one[0], 0) > 0]
+    if not locked:
+        return []
+    total = min(BATCH_TASKS, capacity.total)
+    return sql.records(
+        "pick_ready",
+        run_ids=[run_id for run_id, _, _ in locked],
+        tenants=[tenant_id for _, tenant_id, _ in locked],
+        seats=[seat for _, _, seat in locked],
+        heads=[heads[run_id] for run_id, _, _ in locked],
+        tenant_rooms=[capacity.tenant_rooms.get(tenant_id, UNLIMITED) for _, tenant_id, _ in locked],
+        classes=list(capacity.rooms),
+        rooms=list(capacity.rooms.values()),
+        per_run=-(-total // len(locked)),
+        total=total,
+    )
+
+
+def _write(picked: Sequence[Mapping[str, Any]]) -> None:
+    with RunLedger.over({row["run_id"] for row in picked}, actor="coordinator") as ledger:
+        now = ledger.now
+        ledger.queue_tasks(
+            TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"])
+            for row in picked
+        )
+        sql.run(
+            "insert_dispatches",
+            now=now,
+            ids=[uuid7() for _ in picked],
+            run_ids=[row["run_id"] for row in picked],
+            task_ids=[row["id"] for row in picked],
+            class_ids=[row["task_class_id"] for row in picked],
+            traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
+        )
+        sql.run("turn_tenants", now=now, tenant_ids=sorted({row["tenant_id"] for row in picked}))

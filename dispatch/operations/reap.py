@@ -1,0 +1,90 @@
+"""Take back leases that ended without a result.
+
+Candidates are read without locks; run and dispatch are then locked in one skip-locked statement, and everything
+is read again under the lock: a heartbeat may just have renewed what looked expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from random import random
+from typing import Any
+
+from django.db import transaction
+
+from dispatch.lease import LIVE_WORKER_STATES
+from dispatch.liveness import liveness_gap
+from dispatch.operations.locking import Fence
+from dispatch.operations.settling import lock_leases, stop_if_drained, task_of
+from dispatch.statements import sql
+from dispatch.states import DispatchState
+from workflows.ledger import RunLedger
+from workflows.ledger.settle import Ended, Ending, settle_attempts
+
+
+def reap(*, fence: Fence, limit: int = 500) -> int:
+    """End up to ``limit`` leases that ran out, were lost on their way, or whose worker is gone; how many.
+
+    Locks runs and dispatches skip-locked, then (if draining) workers.
+    """
+    with transaction.atomic(durable=True):
+        fence.check()
+        candidates = [dispatch_id for (dispatch_id,) in sql.rows("reap_candidates", limit=limit)]
+        locked = sql.rows("reap_lock", ids=candidates) if candidates else []
+        if not locked:
+            return 0
+        with RunLedger.over({run_id for _, run_id in locked}, actor="coordinator") as ledger:
+            rows = lock_leases(dispatch_id for dispatch_id, _ in locked)
+            [(since,)] = sql.rows("read_liveness", gap=liveness_gap()) or [(ledger.now,)]
+            endings = {row["id"]: _ending(row, ledger.now, since) for row in rows.values()}
+            ended = [row for row in rows.values() if endings[row["id"]] is not None]
+            settle_attempts(ledger, (_ended(row, endings[row["id"]]) for row in ended), random=random)
+            _close(ended, endings, ledger.now)
+        stop_if_drained(ended, now=ledger.now)
+    return len(ended)
+
+
+def _ending(row: Mapping[str, Any], now: datetime, since: datetime) -> Ending | None:
+    """How the lease ended, or None if it is in order after all."""
+    if row["state"] != DispatchState.LEASED:
+        return None
+    if row["attempt_deadline"] <= now:
+        return Ending.TIMED_OUT
+    if row["lost_at"] is not None:
+        return Ending.RELEASED
+    if row["lease_expires_at"] <= now or row["worker_state"] not in LIVE_WORKER_STATES:
+        return Ending.OUTAGE if row["renewed_at"] < since else Ending.INTERRUPTED
+    return None
+
+
+_SAID = {
+    Ending.TIMED_OUT: ("timeout", "execution timed out", "attempt deadline passed"),
+    Ending.INTERRUPTED: ("interrupted", "the worker was lost", "lease expired"),
+    Ending.OUTAGE: ("interrupted", "the control plane could not be reached", "control_plane_outage"),
+    Ending.RELEASED: ("", "", "its claim was never received"),
+}
+
+
+def _ended(row: Mapping[str, Any], ending: Ending | None) -> Ended:
+    if ending is None:
+        raise ValueError("The lease has not ended.")
+    code, message, reason = _SAID[ending]
+    return Ended(
+        task=task_of(row),
+        number=row["attempt_number"],
+        attempts_used=row["attempts_used"],
+        ending=ending,
+        error_code=code,
+        error_message=message,
+        reason=reason,
+    )
+
+
+def _close(ended: list[dict[str, Any]], endings: Mapping[Any, Ending | None], now: datetime) -> None:
+    released = [row["id"] for row in ended if endings[row["id"]] is Ending.RELEASED]
+    expired = [row["id"] for row in ended if endings[row["id"]] is not Ending.RELEASED]
+    if released:
+        sql.run("release_dispatches", ids=released, now=now)
+    if expired:
+        sql.run("expire_dispatches", ids=expired, now=now)

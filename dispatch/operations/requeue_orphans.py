@@ -1,0 +1,45 @@
+"""Take back what is queued for workers that are no longer there. Nothing of the retry budget is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from dispatch.operations.capacity import orphaned, read_classes, read_pools
+from dispatch.operations.locking import Fence, lock_free_runs
+from dispatch.operations.skips import Skips
+from dispatch.statements import sql
+from workflows.ledger import RunLedger, TaskRef
+
+DUTY = "requeue_orphans"
+BATCH_RUNS = 100
+BATCH_TASKS = 1_000
+
+
+def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
+    """Requeue one batch of pending dispatches that no active worker accepts; how many.
+
+    Locks runs by ascending id, skipping those held, then the dispatches.
+    """
+    with transaction.atomic(durable=True):
+        fence.check()
+        classes = orphaned(read_pools(), read_classes())
+        if not classes:
+            return 0
+        found = sql.rows(
+            "orphan_runs", classes=classes, tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY)
+        )
+        locked = lock_free_runs(DUTY, [run_id for (run_id,) in found], skips) if found else {}
+        if not locked:
+            return 0
+        rows = sql.records("pick_orphans", run_ids=list(locked), classes=classes, tasks=BATCH_TASKS)
+        with RunLedger.over({row["run_id"] for row in rows}, actor="coordinator") as ledger:
+            ledger.requeue_tasks((_task(row) for row in rows), reason="no worker takes it")
+            sql.run("cancel_dispatches", ids=[row["dispatch_id"] for row in rows], now=ledger.now)
+        return len(rows)
+
+
+def _task(row: Mapping[str, Any]) -> TaskRef:
+    return TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])

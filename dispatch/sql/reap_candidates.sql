@@ -1,0 +1,9 @@
+-- Leases that may have ended: run out, lost on their way, or of a worker that is gone. No locks.
+SELECT id FROM dispatch_dispatch WHERE state = 'leased' AND lease_expires_at <= clock_timestamp()
+UNION
+SELECT id FROM dispatch_dispatch WHERE state = 'leased' AND lost_at IS NOT NULL
+UNION
+SELECT dispatch.id FROM dispatch_worker AS worker
+JOIN dispatch_dispatch AS dispatch ON dispatch.worker_id = worker.id AND dispatch.state = 'leased'
+WHERE worker.state IN ('offline', 'stopped')
+LIMIT %(limit)s
