@@ -7,13 +7,13 @@ from datetime import timedelta
 from dispatch.coordinator import Duty
 from dispatch.leadership import Fence
 from dispatch.operations.converge_cancellations import converge_cancellations
+from dispatch.operations.drain import stop_drained
 from dispatch.operations.mark_offline import mark_offline
 from dispatch.operations.promote_retries import promote_retries
 from dispatch.operations.queue_ready import queue_ready
 from dispatch.operations.reap import reap
 from dispatch.operations.requeue_orphans import requeue_orphans
 from dispatch.operations.skips import Skips
-from dispatch.operations.stop_drained import stop_drained
 from dispatch.snapshot import take_snapshot
 from observability.snapshot import SnapshotPublisher
 from platform_site.configuration import PlatformSettings
