@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
 from django.contrib.admin.options import BaseModelAdmin
 from django.core.paginator import Page, Paginator
@@ -9,7 +11,7 @@ from django.views.generic.detail import SingleObjectMixin
 from django.views.generic.edit import FormMixin
 from django.views.generic.list import MultipleObjectMixin
 
-_GENERIC_IN_STUBS = (
+_GENERIC_IN_STUBS: tuple[Any, ...] = (
     BaseFormSet,
     BaseModelAdmin,
     BaseModelForm,
@@ -28,7 +30,7 @@ def allow_type_arguments() -> None:
     Before any app's admin or views are imported, which this module is, as an app's configuration.
     """
     for plain in _GENERIC_IN_STUBS:
-        plain.__class_getitem__ = classmethod(lambda cls, _argument: cls)  # type: ignore[attr-defined]  # see above
+        plain.__class_getitem__ = classmethod(lambda cls, _argument: cls)
 
 
 allow_type_arguments()
