@@ -8,6 +8,7 @@ Roles, one thread each (the pool has up to one thread per slot):
   same call, asks for the slots that they free;
 - the heart (`leases.Heart`) renews all leases held, also when there are none;
 - the watch (`leases.Watch`) stops work whose lease may no longer be ours;
+- the standby (`standby`, a process) renews leases while an action holds the interpreter;
 - the reporter (`reports.Reports`) sends log lines and progress of actions.
 
 Who asks for slots: `account.Account` is the one account of slots, leases and claim numbers, under one lock,

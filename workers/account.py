@@ -12,6 +12,11 @@ from workers.process import Clock
 
 SMALL_MARGIN_SHARE = 0.1
 
+Snapshot = tuple[list[tuple[str, str]], int]
+"""Leases as (dispatch id, lease token), and the number of the last call answered."""
+Renewals = list[tuple[HeartbeatAnswer, float]]
+"""Answers to heartbeats, each with the time at which it was sent."""
+
 
 @dataclass(slots=True, eq=False)
 class Held:
@@ -67,10 +72,22 @@ class Account:
 
     A slot is taken from the moment it is asked for until its lease is neither listed nor executing. At most
     one call that may lease is in flight (see the package); its number is used again until it is answered.
+
+    `changed` is called after every change, without the lock. `late_renewals` tells what another process
+    renewed while this one could not; it is asked before anything is given up for being late.
     """
 
-    def __init__(self, slots: int, *, margin: float, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        *,
+        margin: float,
+        clock: Clock,
+        changed: Callable[[], None],
+        late_renewals: Callable[[], Renewals] = list,
+    ) -> None:
         self.slots = slots
+        self._late_renewals = late_renewals
         self._margin = margin
         self._clock = clock
         self._changed = changed
@@ -197,6 +214,10 @@ class Account:
     def wanted(self, held: Held) -> bool:
         """Whether the result of `held` may still be submitted."""
         with self._condition:
+            if not held.void and self._clock() < held.gone_at:
+                return True
+        self._catch_up()
+        with self._condition:
             return not held.void and self._clock() < held.gone_at
 
     def _settle(self, settled: Iterable[Held]) -> None:
@@ -215,7 +236,7 @@ class Account:
 
     # -- renewal and expiry ------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[list[tuple[str, str]], int]:
+    def snapshot(self) -> Snapshot:
         """What a heartbeat says, taken in one step: leases listed, and the number answered through.
 
         Once closed nothing resends a call, so an unanswered number is given up: what it leased and we never
@@ -233,11 +254,11 @@ class Account:
         with self._condition:
             for entry in answer.leases:
                 held = self._held.get(entry.dispatch_id)
-                if held is None or not held.listed or held.submitted:
+                if held is None or not held.listed:
                     continue
                 if entry.status == "renewed":
                     self._extend(held, sent_at + entry.lease_remaining_ms / 1000)
-                else:
+                elif not held.submitted:
                     held.listed = False
                     self._void(held)
                     self._forget_if_over(held)
@@ -260,6 +281,7 @@ class Account:
         the end of its attempt stays listed until the control plane says that it is over: unlisted it would
         count as lost, which consumes no attempt, and a task that always overruns would run for ever.
         """
+        self._catch_up()
         with self._condition:
             now = self._clock()
             expired = [held for held in self._held.values() if not held.void and self._ends_at(held) <= now]
@@ -272,6 +294,10 @@ class Account:
         if expired:
             self._changed()
         return expired
+
+    def _catch_up(self) -> None:
+        for answer, sent_at in self._late_renewals():
+            self.renewed(answer, sent_at=sent_at)
 
     def _ends_at(self, held: Held) -> float:
         return held.safe_until if held.occupying else held.gone_at

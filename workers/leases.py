@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from workers.account import Account
+from workers.account import Account, Snapshot
 from workers.client import ControlPlane, SessionEnded, Unavailable
 from workers.process import Backoff, Clock
 
@@ -24,6 +24,7 @@ class Heart:
         interval: float,
         clock: Clock,
         stopping: threading.Event,
+        snapshot: Callable[[], Snapshot],
         ended: Callable[[SessionEnded], None],
         draining: Callable[[str], None],
     ) -> None:
@@ -32,6 +33,7 @@ class Heart:
         self._interval = interval
         self._clock = clock
         self._stopping = stopping
+        self._snapshot = snapshot
         self._ended = ended
         self._draining = draining
         self._backoff = Backoff(min(0.25, interval / 4), interval)
@@ -49,7 +51,7 @@ class Heart:
     def beat(self) -> float:
         """One heartbeat; the pause until the next, in seconds from now."""
         sent_at = self._clock()
-        leases, through = self._account.snapshot()
+        leases, through = self._snapshot()
         try:
             answer = self._plane.heartbeat(leases=leases, answered_through=through)
         except Unavailable as error:

@@ -34,6 +34,7 @@ class WorkerOptions:
     margin_ms: int = 1_000
     drills: bool = False
     insecure_http: bool = False
+    standby: bool = True
     action_modules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -89,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let mock tasks hang and crash this worker (tests only)",
     )
     add("--insecure-http", action="store_true", default=None, help="allow plain http to another machine")
+    add("--no-standby", action="store_true", default=None, help="no second process that keeps leases alive")
     add("--action-module", action="append", metavar="MODULE", help="a module with actions, may be repeated")
 
 
@@ -117,6 +119,7 @@ def from_arguments(given: Mapping[str, Any], environment: Mapping[str, str] | No
         margin_ms=_number(given.get("margin_ms"), env, "WORKLOAD_WORKER_MARGIN_MS", 1_000),
         drills=drills,
         insecure_http=bool(given.get("insecure_http")) or _flag(env, "WORKLOAD_WORKER_INSECURE_HTTP"),
+        standby=not (given.get("no_standby") or _flag(env, "WORKLOAD_WORKER_NO_STANDBY")),
         action_modules=tuple(
             given.get("action_module") or _split(env.get("WORKLOAD_WORKER_ACTION_MODULES", ""))
         ),

@@ -11,7 +11,7 @@ import requests
 
 from observability.logs import bound
 from workers import client
-from workers.account import Account, Held
+from workers.account import Account, Held, Snapshot
 from workers.client import ControlPlane, ControlPlaneError, SessionEnded, Unavailable
 from workers.completions import CompletionSender, Finished, Outbox
 from workers.executors.base import Executor
@@ -22,6 +22,7 @@ from workers.options import WorkerOptions
 from workers.pool import Pool
 from workers.process import Backoff, Clock, ExitCode, StopRequests, monotonic
 from workers.reports import Reports
+from workers.standby import Standby
 
 logger = logging.getLogger("workers.runtime")
 
@@ -117,7 +118,11 @@ class Worker:
     def _build(self, session: WorkerSession, *, short_wait_ms: int) -> None:
         clock, stopping, plane = self._clock, self._stopping, self._plane
         slots = self._options.concurrency
-        self._account = Account(slots, margin=self._margin, clock=clock, changed=self._look)
+        self._standby = Standby(self._options.server_url, session) if self._options.standby else None
+        late_renewals = self._standby.renewals if self._standby else list
+        self._account = Account(
+            slots, margin=self._margin, clock=clock, changed=self._look, late_renewals=late_renewals
+        )
         self._reports = Reports(plane, clock=clock, stopping=stopping)
         self._releases = Releases(plane, self._account, clock=clock, stopping=stopping)
         self._outbox = Outbox(clock)
@@ -133,9 +138,14 @@ class Worker:
         )  # fmt: skip
         self._heart = Heart(
             plane, self._account, interval=session.heartbeat_interval_ms / 1000, clock=clock,
-            stopping=stopping, ended=self._session_ended, draining=self._drained_by_server,
+            stopping=stopping, snapshot=self._snapshot,
+            ended=self._session_ended, draining=self._drained_by_server,
         )  # fmt: skip
         self._watch = Watch(self._account, stopping=stopping)
+
+    def _snapshot(self) -> Snapshot:
+        take = self._account.snapshot
+        return self._standby.snapshot(take) if self._standby else take()
 
     def _start(self) -> None:
         parts: dict[str, Callable[[], None]] = {
@@ -162,6 +172,8 @@ class Worker:
         run, give_back = self._account.answered(leases, since=since, settled=settled)
         if run:
             self._claims.idle.reset()
+            if self._standby:
+                self._standby.granted(run)
             self._pool.hand_over(run)
         if give_back:
             logger.warning("%s leases arrived that nobody waits for", len(give_back))
@@ -262,4 +274,6 @@ class Worker:
         self._releases.close()
         self._reports.wake()
         self._pool.close()
+        if self._standby:
+            self._standby.close()
         self._plane.close()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +52,8 @@ class RunningWorker:
 
 
 StartWorker = Callable[..., RunningWorker]
+Spawn = Callable[..., "subprocess.Popen[str]"]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def start(plane: ControlPlaneStandIn) -> Iterator[StartWorker]:
     def make(executors: dict[str, Executor] | None = None, **options: Any) -> RunningWorker:
         chosen: dict[str, Any] = {
             "server_url": plane.url, "enrolment_token": "enrol", "name": "w", "kinds": ("mock",),
-            "concurrency": 4, "margin_ms": 100, "shutdown_grace_ms": 5_000, **options,
+            "concurrency": 4, "margin_ms": 100, "shutdown_grace_ms": 5_000, "standby": False, **options,
         }  # fmt: skip
         running.append(RunningWorker(WorkerOptions(**chosen), executors or {"mock": MockExecutor()}))
         return running[-1]
@@ -75,3 +81,26 @@ def start(plane: ControlPlaneStandIn) -> Iterator[StartWorker]:
         worker.stop.request()
         worker.stop.request()
         worker.ended()
+
+
+@pytest.fixture
+def spawn(plane: ControlPlaneStandIn) -> Iterator[Spawn]:
+    """Start worker processes against `plane`; they are killed at the end of the test."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def make(*flags: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers", "--server-url", plane.url, "--margin-ms", "100", *flags],
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "WORKLOAD_ENROLMENT_TOKEN": "enrol", **env},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield make
+    for process in processes:
+        process.kill()
+        if process.stderr is not None and not process.stderr.closed:
+            process.communicate()

@@ -303,6 +303,10 @@ def test_a_submitted_result_is_not_given_up_for_a_revocation() -> None:
     held.submitted = True
     assert book.renewed(HeartbeatAnswer("active", (LeaseStatus("d1", "revoked"),)), sent_at=clock.now) == []
     assert book.wanted(held)
+    clock.now += 10
+    book.renewed(HeartbeatAnswer("active", (LeaseStatus("d1", "renewed", 15_000),)), sent_at=clock.now)
+    clock.now += 10
+    assert book.wanted(held), "renewals count for it as for any other"
 
 
 def test_deferred_slots_are_not_asked_for() -> None:

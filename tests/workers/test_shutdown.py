@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.workers.conftest import StartWorker
+from tests.workers.conftest import Spawn, StartWorker
 from tests.workers.control_plane import ControlPlaneStandIn, broken, held_until, refused
 from tests.workers.test_leases import Waiting
 from workers.process import ExitCode
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_drain_finishes_what_runs_and_claims_nothing_more(
@@ -160,16 +154,6 @@ def test_an_executor_that_breaks_the_worker_ends_it(plane: ControlPlaneStandIn, 
 # -- real processes --------------------------------------------------------------------------------
 
 
-def command(plane: ControlPlaneStandIn, *flags: str, **env: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "workers", "--server-url", plane.url, "--margin-ms", "100", *flags],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "WORKLOAD_ENROLMENT_TOKEN": "enrol", **env},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def knows_its_lease(plane: ControlPlaneStandIn) -> bool:
     """Leased on this side says only that the answer is on its way."""
     return any(call.body["leases"] for call in plane.made("heartbeat"))
@@ -177,9 +161,9 @@ def knows_its_lease(plane: ControlPlaneStandIn) -> bool:
 
 @pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_drains_a_process(plane: ControlPlaneStandIn, number: signal.Signals) -> None:
+def test_a_signal_drains_a_process(plane: ControlPlaneStandIn, spawn: Spawn, number: signal.Signals) -> None:
     plane.add("one", {"sleep_ms": 600})
-    process = command(plane, "--kind", "mock")
+    process = spawn("--kind", "mock")
     plane.wait(lambda: knows_its_lease(plane), "a heartbeat with the lease")
     process.send_signal(number)
     _, errors = process.communicate(timeout=20)
@@ -190,9 +174,9 @@ def test_a_signal_drains_a_process(plane: ControlPlaneStandIn, number: signal.Si
 
 
 @pytest.mark.processes
-def test_two_signals_end_a_process_whose_work_is_deaf(plane: ControlPlaneStandIn) -> None:
+def test_two_signals_end_a_process_whose_work_is_deaf(plane: ControlPlaneStandIn, spawn: Spawn) -> None:
     plane.add("one", {"hang": True})
-    process = command(plane, "--kind", "mock", "--drills")
+    process = spawn("--kind", "mock", "--drills")
     plane.wait(lambda: knows_its_lease(plane), "a heartbeat with the lease")
     process.send_signal(signal.SIGTERM)
     plane.wait(lambda: plane.made("drain"), "a drain")
@@ -204,9 +188,9 @@ def test_two_signals_end_a_process_whose_work_is_deaf(plane: ControlPlaneStandIn
 
 
 @pytest.mark.processes
-def test_a_crash_drill_kills_the_process(plane: ControlPlaneStandIn) -> None:
+def test_a_crash_drill_kills_the_process(plane: ControlPlaneStandIn, spawn: Spawn) -> None:
     plane.add("one", {"crash": True})
-    process = command(plane, "--kind", "mock", "--drills")
+    process = spawn("--kind", "mock", "--drills")
     process.communicate(timeout=20)
     assert process.returncode == -signal.SIGKILL
 
@@ -223,9 +207,9 @@ def test_a_crash_drill_kills_the_process(plane: ControlPlaneStandIn) -> None:
     ],
 )
 def test_wrong_options_end_with_their_own_code(
-    plane: ControlPlaneStandIn, flags: list[str], env: dict[str, str], says: str
+    spawn: Spawn, flags: list[str], env: dict[str, str], says: str
 ) -> None:
-    process = command(plane, *flags, **env)
+    process = spawn(*flags, **env)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == ExitCode.USAGE
     assert says in errors
