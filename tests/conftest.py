@@ -20,7 +20,7 @@ UNSAFE_BUT_FAST = {
     "full_page_writes": "off",
     "max_connections": "200",
 }
-PURE = ("tests/kernel",)
+PURE = ("tests/kernel", "tests/workers")
 """Folders whose tests need no database: alone, they start none."""
 
 _server = pytest.StashKey[EmbeddedServer]()
