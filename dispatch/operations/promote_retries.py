@@ -27,10 +27,14 @@ BATCH_TASKS = 1_000
 def promote_retries(*, fence: Fence, skips: Skips) -> int:
     """Promote one batch of due retries; how many. Locks runs by ascending id, skipping those held."""
     stubborn = skips.take_stubborn(DUTY)
+    # Before the transaction: even the fence alone costs a durable commit, and mostly nothing is due.
+    candidates = [] if stubborn else _due(skips)
+    if stubborn is None and not candidates:
+        return 0
     try:
         with transaction.atomic(durable=True):
             fence.check()
-            locked = _lock(skips, stubborn)
+            locked = lock_stubborn_run(stubborn) if stubborn else lock_free_runs(DUTY, candidates, skips)
             if not locked:
                 return 0
             rows = sql.records("pick_due", run_ids=list(locked), tasks=BATCH_TASKS)
@@ -43,11 +47,9 @@ def promote_retries(*, fence: Fence, skips: Skips) -> int:
         return 0
 
 
-def _lock(skips: Skips, stubborn: UUID | None) -> dict[UUID, int]:
-    if stubborn is not None:
-        return lock_stubborn_run(stubborn)
+def _due(skips: Skips) -> list[UUID]:
     rows = sql.rows("due_retries", tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY))
-    return lock_free_runs(DUTY, [run_id for (run_id,) in rows], skips) if rows else {}
+    return [run_id for (run_id,) in rows]
 
 
 def _task(row: Mapping[str, Any]) -> TaskRef:

@@ -47,14 +47,16 @@ def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
 
 
 def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:
+    # Before the transaction: even the fence alone costs a durable commit. The room measured here stays: nobody
+    # else queues, a claim moves pending to leased, and a later leader measures after our last commit.
+    capacity = measure(read_pools(), read_classes(), dispatch_limit=dispatch_limit)
+    if not capacity.rooms or capacity.total <= 0:
+        return 0
+    candidates = _candidates(capacity, skips, only)
+    if not candidates:
+        return 0
     with transaction.atomic(durable=True):
         fence.check()
-        capacity = measure(read_pools(), read_classes(), dispatch_limit=dispatch_limit)
-        if not capacity.rooms or capacity.total <= 0:
-            return 0
-        candidates = _candidates(capacity, skips, only)
-        if not candidates:
-            return 0
         heads = (
             lock_free_runs(DUTY, [run_id for run_id, _, _ in candidates], skips)
             if only is None

@@ -28,10 +28,13 @@ def reap(*, fence: Fence, limit: int = 500) -> int:
 
     Locks runs and dispatches skip-locked, then (if draining) workers.
     """
+    # Before the transaction: even the fence alone costs a durable commit, and mostly no lease has ended.
+    candidates = [dispatch_id for (dispatch_id,) in sql.rows("reap_candidates", limit=limit)]
+    if not candidates:
+        return 0
     with transaction.atomic(durable=True):
         fence.check()
-        candidates = [dispatch_id for (dispatch_id,) in sql.rows("reap_candidates", limit=limit)]
-        locked = sql.rows("reap_lock", ids=candidates) if candidates else []
+        locked = sql.rows("reap_lock", ids=candidates)
         if not locked:
             return 0
         with RunLedger.over({run_id for _, run_id in locked}, actor="coordinator") as ledger:

@@ -23,15 +23,18 @@ def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
 
     Locks runs by ascending id, skipping those held, then the dispatches.
     """
+    # Before the transaction: even the fence alone costs a durable commit, and mostly there are no orphans.
+    classes = orphaned(read_pools(), read_classes())
+    if not classes:
+        return 0
+    found = sql.rows(
+        "orphan_runs", classes=classes, tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY)
+    )
+    if not found:
+        return 0
     with transaction.atomic(durable=True):
         fence.check()
-        classes = orphaned(read_pools(), read_classes())
-        if not classes:
-            return 0
-        found = sql.rows(
-            "orphan_runs", classes=classes, tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY)
-        )
-        locked = lock_free_runs(DUTY, [run_id for (run_id,) in found], skips) if found else {}
+        locked = lock_free_runs(DUTY, [run_id for (run_id,) in found], skips)
         if not locked:
             return 0
         rows = sql.records("pick_orphans", run_ids=list(locked), classes=classes, tasks=BATCH_TASKS)
