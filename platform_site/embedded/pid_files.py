@@ -24,7 +24,13 @@ def running_server(layout: Layout) -> int | None:
 def is_server(pid: int, layout: Layout) -> bool:
     """Whether that process is the server of this very data folder; a dead child not yet waited for is not."""
     words = _command_line(pid)
-    return os.fsencode(layout.data) in words and b"-D" in words
+    if b"-D" not in words[:-1]:
+        return False
+    folder = words[words.index(b"-D") + 1]
+    try:
+        return os.path.samefile(folder, layout.data)  # it may have been started by another name of the folder
+    except OSError:
+        return False
 
 
 def adopt_stale(layout: Layout) -> None:

@@ -213,6 +213,19 @@ def test_stale_pid_files_naming_a_foreign_process_are_taken_over_not_deleted(lay
         foreign.kill()
 
 
+def test_the_server_is_known_by_another_name_of_its_folder(folder: Path, layout: Layout) -> None:
+    with EmbeddedServer(layout, options=QUICK) as server:
+        alias = folder.with_name(f"{folder.name}-alias")
+        alias.symlink_to(folder)
+        try:
+            other = EmbeddedServer(locate(alias))
+            assert other.pid == server.pid
+            with other:
+                assert not other.started
+        finally:
+            alias.unlink()
+
+
 def lock_file(layout: Layout) -> Path:
     return layout.sockets / f"{SOCKET_NAME}.lock"
 
