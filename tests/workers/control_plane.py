@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Body = dict[str, Any]
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 30.0
 
 
 @dataclass

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from tests.workers.conftest import ROOT
 from workers.options import OptionsInvalid, WorkerOptions, add_arguments, from_arguments
 
 
@@ -93,3 +96,17 @@ def test_plain_http_can_be_insisted_on() -> None:
 
 def test_the_token_is_in_no_text() -> None:
     assert "secret-token" not in repr(parsed(WORKLOAD_ENROLMENT_TOKEN="secret-token"))
+
+
+def test_a_worker_needs_no_django_and_no_other_app() -> None:
+    """What `python -m workers` imports, seen in a process of its own."""
+    program = (
+        "import sys, workers.__main__, workers.standby, workers.actions.documents\n"
+        "apps = {'django', 'rest_framework', 'dispatch', 'agents', 'platform_site'}\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "ours = [name for name in sys.modules if name.startswith('workflows.')]\n"
+        "ledger = [name for name in ours if not name.startswith('workflows.kernel')]\n"
+        "sys.exit(str(sorted(apps & loaded) + ledger) if apps & loaded or ledger else 0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr

@@ -48,10 +48,10 @@ def test_leases_survive_an_action_that_holds_the_interpreter(
     plane: ControlPlaneStandIn, spawn: Spawn, folder: str
 ) -> None:
     plane.heartbeat_ms, plane.lease_ms = 500, 2_000
-    beside = plane.add("beside", {"sleep_ms": 6_500})
+    beside = plane.add("beside", {"sleep_ms": 5_500})
     process = spawn(*FLAGS, PYTHONPATH=folder)
     plane.wait(lambda: len(plane.made("heartbeat")) >= 4, "heartbeats, so that the standby is up")
-    held = plane.add("held", {"microseconds": 4_000_000}, kind="python", action="hold.interpreter")
+    held = plane.add("held", {"microseconds": 3_500_000}, kind="python", action="hold.interpreter")
     plane.wait(lambda: held.state == "completed" and beside.state == "completed", "both results")
     assert (held.attempt, beside.attempt) == (1, 1)
     assert end(process) == ExitCode.CLEAN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -234,3 +235,22 @@ def test_integers_of_a_thousand_digits_arrive_whole(plane: ControlPlaneStandIn, 
     start()
     plane.wait(lambda: all_completed(plane), "the result")
     assert plane.dispatches["d1"].result == {"kind": "success", "output": {"n": number}}
+
+
+def test_a_claim_that_was_held_is_followed_at_once(plane: ControlPlaneStandIn, start: StartWorker) -> None:
+    plane.tells_wait = False
+    plane.heartbeat_ms, plane.lease_ms = 200, 700
+    start()
+    plane.wait(lambda: len(plane.made("claims")) == 7, "seven claims")
+    assert plane.made("claims")[-1].at - plane.made("claims")[0].at < 3, "pauses grow to seconds otherwise"
+
+
+def test_early_empty_answers_are_followed_by_growing_pauses(
+    plane: ControlPlaneStandIn, start: StartWorker
+) -> None:
+    plane.fault("claims", *[lambda _handle: {"leases": []}] * 50)
+    start()
+    plane.wait(lambda: len(plane.made("claims")) == 4, "four claims")
+    at = [call.at for call in plane.made("claims")]
+    pauses = [later - earlier for earlier, later in pairwise(at)]
+    assert all(pause >= low for pause, low in zip(pauses, (0.25, 0.5, 1.0), strict=True)), pauses
