@@ -13,9 +13,10 @@ from uuid import UUID
 
 from cachetools import LRUCache
 
-from dispatch.compatibility import Acceptor
+from dispatch.compatibility import Acceptor, ClassFacts, accepted_ids
 from dispatch.lease import token_digest
 from dispatch.models import Worker
+from dispatch.statements import sql
 
 CACHED_SESSIONS = 10_000
 
@@ -61,3 +62,22 @@ def find_session(session_token: str) -> WorkerIdentity | None:
     with _lock:
         _cache[digest] = identity
     return identity
+
+
+_classes: LRUCache[tuple[object, ...], list[int]] = LRUCache(maxsize=CACHED_SESSIONS)
+
+
+def accepted_classes(worker: WorkerIdentity, version: tuple[object, ...]) -> list[int]:
+    """The ids of the task classes that the worker accepts.
+
+    ``version`` tells whether the classes known are still all there are; only a new one costs a query.
+    """
+    key = (worker.id, *version)
+    with _lock:
+        found = _classes.get(key)
+    if found is None:
+        rows = sql.rows("read_classes", kinds=sorted(worker.kinds), tenant_id=worker.tenant_id)
+        found = accepted_ids(worker.acceptor, (ClassFacts.from_row(*row) for row in rows))
+        with _lock:
+            _classes[key] = found
+    return found

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -49,6 +51,57 @@ class Statements:
         with connection.cursor() as cursor:
             cursor.execute(self.texts[name], params)
             return cursor.rowcount
+
+
+@dataclass(slots=True)
+class Call:
+    """One statement of a batch; its rows are there once the batch ran."""
+
+    name: str
+    text: str
+    params: Mapping[str, Any]
+    expect: int | None
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+class Batch:
+    """Statements that do not wait for each other's answers, sent in one go (PostgreSQL's pipeline mode).
+
+    The server runs them in order while the client still prepares the next ones; one round trip instead of
+    one each. An error of any of them surfaces in ``run`` and leaves the transaction failed, as always.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+
+    def add(self, statements: Statements, name: str, /, *, expect: int | None = None, **params: Any) -> Call:
+        """Note a statement. ``expect`` is how many rows it must touch; its ``rows`` are there after ``run``."""
+        call = Call(name, statements.texts[name], params, expect)
+        self._calls.append(call)
+        return call
+
+    def run(self) -> None:
+        """Send everything noted since the last run. Raises UnexpectedRowCount."""
+        calls, self._calls = self._calls, []
+        if not calls:
+            return
+        with ExitStack() as stack:
+            cursors = [stack.enter_context(connection.cursor()) for _ in calls]
+            with connection.wrap_database_errors, connection.connection.pipeline():
+                for call, cursor in zip(calls, cursors, strict=True):
+                    cursor.execute(call.text, call.params)
+            for call, cursor in zip(calls, cursors, strict=True):
+                if call.expect not in (None, cursor.rowcount):
+                    raise UnexpectedRowCount(call.name, cursor.rowcount, call.expect)
+                if cursor.description is not None:
+                    call.rows = cursor.fetchall()
+
+
+class UnexpectedRowCount(RuntimeError):
+    """A guarded statement touched another number of rows than were locked for it: a bug, never a lost race."""
+
+    def __init__(self, name: str, touched: int, expected: int | None) -> None:
+        super().__init__(f"{name} touched {touched} rows where {expected} were locked for it.")
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -35,6 +35,15 @@ class ClassLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What waits and what is held, all tenants together."""
+
+    classes: list[ClassLoad]
+    leased: int
+    quotas: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """The answer: room per class that has work and room, room in all, and tenants with quotas."""
 
@@ -55,36 +64,39 @@ def read_pools() -> list[Pool]:
     ]
 
 
-def read_classes() -> list[ClassLoad]:
-    """Every class with something ready or pending."""
-    return [
-        ClassLoad(ClassFacts.from_row(class_id, tenant_id, kind, requires), pending, ready)
-        for class_id, tenant_id, kind, requires, pending, ready in sql.rows("open_classes")
-        if pending or ready
-    ]
+def read_load() -> Load:
+    """Every class with something ready or pending, and the totals; one statement."""
+    rows = sql.rows("open_classes")
+    return Load(
+        classes=[
+            ClassLoad(ClassFacts.from_row(class_id, tenant_id, kind, requires), pending, ready)
+            for class_id, tenant_id, kind, requires, pending, ready, _, _ in rows
+        ],
+        leased=rows[0][6] if rows else 0,
+        quotas=rows[0][7] if rows else False,
+    )
 
 
-def measure(pools: Sequence[Pool], classes: Sequence[ClassLoad], *, dispatch_limit: int) -> Capacity:
-    """What may be queued now. One or two statements; none if nothing is ready."""
+def measure(pools: Sequence[Pool], load: Load, *, dispatch_limit: int) -> Capacity:
+    """What may be queued now. One statement if tenants have quotas, else none."""
     rooms = {}
-    for load in classes:
-        slots = sum(pool.slots for pool in pools if accepts(pool.acceptor, load.facts))
-        if load.ready and slots > load.pending:
-            rooms[load.facts.id] = slots - load.pending
+    for one in load.classes:
+        slots = sum(pool.slots for pool in pools if accepts(pool.acceptor, one.facts))
+        if one.ready and slots > one.pending:
+            rooms[one.facts.id] = slots - one.pending
     if not rooms:
         return Capacity({}, 0, {})
-    pending = sum(load.pending for load in classes)
-    [(leased,)] = sql.rows("count_leased")
-    total = min(dispatch_limit - pending - leased, sum(pool.slots for pool in pools) - pending)
-    return Capacity(rooms, max(total, 0), _tenant_rooms())
+    pending = sum(one.pending for one in load.classes)
+    total = min(dispatch_limit - pending - load.leased, sum(pool.slots for pool in pools) - pending)
+    return Capacity(rooms, max(total, 0), _tenant_rooms() if load.quotas else {})
 
 
-def orphaned(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> list[int]:
+def orphaned(pools: Sequence[Pool], load: Load) -> list[int]:
     """Classes with something pending that no pool accepts."""
     return [
-        load.facts.id
-        for load in classes
-        if load.pending and not any(accepts(pool.acceptor, load.facts) for pool in pools)
+        one.facts.id
+        for one in load.classes
+        if one.pending and not any(accepts(pool.acceptor, one.facts) for pool in pools)
     ]
 
 

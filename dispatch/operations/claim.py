@@ -15,12 +15,11 @@ from uuid import UUID
 
 from django.db import OperationalError, transaction
 
-from dispatch.compatibility import ClassFacts, accepted_ids
 from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessionInvalid
 from dispatch.lease import lease_token, token_digest
 from dispatch.operations.inputs import MAX_RESOLVED_BYTES, Input, resolve_inputs
 from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
-from dispatch.sessions import WorkerIdentity
+from dispatch.sessions import WorkerIdentity, accepted_classes
 from dispatch.statements import sql
 from dispatch.states import WorkerState
 from platform_site import wake
@@ -125,9 +124,10 @@ def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
     with transaction.atomic(durable=True):
         if wait_for is not None:
             set_lock_timeout(CONTENDED_WAIT_MS)
-        if _answered(call):
+        [(answered, *version)] = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
+        if answered:
             return Claimed(leases=_repeat(call))
-        classes = _accepted_classes(call.worker)
+        classes = accepted_classes(call.worker, tuple(version))
         run_ids = _lock_runs(call, classes, wait_for)
         if not run_ids:
             return Claimed()
@@ -144,16 +144,6 @@ def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
     if not leases:
         raise _Retry(None)  # every input was unresolvable and its task failed: the worker gets the next ones
     return Claimed(leases=leases, more_to_queue=load.more_to_queue)
-
-
-def _answered(call: _Call) -> bool:
-    [(answered,)] = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
-    return bool(answered)
-
-
-def _accepted_classes(worker: WorkerIdentity) -> list[int]:
-    rows = sql.rows("read_classes", kinds=sorted(worker.kinds), tenant_id=worker.tenant_id)
-    return accepted_ids(worker.acceptor, (ClassFacts.from_row(*row) for row in rows))
 
 
 def _lock_runs(call: _Call, classes: Sequence[int], wait_for: UUID | None) -> list[UUID]:
@@ -216,7 +206,7 @@ def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
             taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
         ledger.claim_tasks(birth for birth, _ in taken)
         ledger.refuse_tasks(refused)
-        _write_leases(call, taken, now)
+        _write_leases(ledger, call, taken, now)
         if refused:
             sql.run("cancel_dispatches", ids=[birth.dispatch_id for birth, _, _ in refused], now=now)
     return [lease for _, lease in taken]
@@ -266,11 +256,15 @@ def _lease_of(
     )
 
 
-def _write_leases(call: _Call, taken: Sequence[tuple[Birth, Lease]], now: datetime) -> None:
+def _write_leases(
+    ledger: RunLedger, call: _Call, taken: Sequence[tuple[Birth, Lease]], now: datetime
+) -> None:
     if not taken:
         return
-    touched = sql.run(
+    ledger.batch.add(
+        sql,
         "lease_dispatches",
+        expect=len(taken),
         worker_id=call.worker.id,
         claim_no=call.claim_no,
         now=now,
@@ -281,8 +275,6 @@ def _write_leases(call: _Call, taken: Sequence[tuple[Birth, Lease]], now: dateti
         expires_ats=[now + lease.expires_in for _, lease in taken],
         deadlines=[birth.deadline for birth, _ in taken],
     )
-    if touched != len(taken):
-        raise RuntimeError(f"Leased {touched} dispatches where {len(taken)} were locked.")
 
 
 def _repeat(call: _Call) -> list[Lease]:

@@ -87,7 +87,7 @@ def _settle(worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID]) -> 
                 rows = lock_leases(item.dispatch_id for item in items)
                 outcomes, accepted = _judge(worker_id, items, rows, ledger.now)
                 settle_attempts(ledger, (_ended(item, rows) for item in accepted), random=random)
-                _complete_dispatches(accepted, ledger.now)
+                _complete_dispatches(ledger, accepted)
             stop_if_drained(rows.values(), now=ledger.now)
     except OperationalError as error:
         if sqlstate(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED):
@@ -133,11 +133,13 @@ def _ended(item: Item, rows: Mapping[UUID, Mapping[str, Any]]) -> Ended:
     )
 
 
-def _complete_dispatches(accepted: Sequence[Item], now: datetime) -> None:
+def _complete_dispatches(ledger: RunLedger, accepted: Sequence[Item]) -> None:
     if accepted:
-        sql.run(
+        ledger.batch.add(
+            sql,
             "complete_dispatches",
+            expect=len(accepted),
             ids=[item.dispatch_id for item in accepted],
             digests=[item.result.digest for item in accepted],
-            now=now,
+            now=ledger.now,
         )

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import OperationalError, transaction
 from uuid_utils.compat import uuid7
 
-from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_classes, read_pools
+from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_load, read_pools
 from dispatch.operations.locking import (
     LOCK_NOT_AVAILABLE,
     Fence,
@@ -49,7 +49,7 @@ def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
 def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:
     # Before the transaction: even the fence alone costs a durable commit. The room measured here stays: nobody
     # else queues, a claim moves pending to leased, and a later leader measures after our last commit.
-    capacity = measure(read_pools(), read_classes(), dispatch_limit=dispatch_limit)
+    capacity = measure(read_pools(), read_load(), dispatch_limit=dispatch_limit)
     if not capacity.rooms or capacity.total <= 0:
         return 0
     candidates = _candidates(capacity, skips, only)
@@ -109,7 +109,8 @@ def _write(picked: Sequence[Mapping[str, Any]]) -> None:
             TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"])
             for row in picked
         )
-        sql.run(
+        ledger.batch.add(
+            sql,
             "insert_dispatches",
             now=now,
             ids=[uuid7() for _ in picked],
@@ -118,4 +119,6 @@ def _write(picked: Sequence[Mapping[str, Any]]) -> None:
             class_ids=[row["task_class_id"] for row in picked],
             traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
         )
-        sql.run("turn_tenants", now=now, tenant_ids=sorted({row["tenant_id"] for row in picked}))
+        ledger.batch.add(
+            sql, "turn_tenants", now=now, tenant_ids=sorted({row["tenant_id"] for row in picked})
+        )

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from dispatch.operations.capacity import orphaned, read_classes, read_pools
+from dispatch.operations.capacity import orphaned, read_load, read_pools
 from dispatch.operations.locking import Fence, lock_free_runs
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
@@ -24,7 +24,7 @@ def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
     Locks runs by ascending id, skipping those held, then the dispatches.
     """
     # Before the transaction: even the fence alone costs a durable commit, and mostly there are no orphans.
-    classes = orphaned(read_pools(), read_classes())
+    classes = orphaned(read_pools(), read_load())
     if not classes:
         return 0
     found = sql.rows(

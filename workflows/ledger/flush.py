@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from platform_site.statements import Statements, copy_rows
+from platform_site.statements import Batch, Call, Statements, copy_rows
 from workflows.compiled import compiled_version
 from workflows.kernel.progress import advance
 from workflows.kernel.states import TaskState
 from workflows.ledger.edges import EDGES
-from workflows.ledger.moves import LedgerError, Moves
+from workflows.ledger.moves import Moves
 from workflows.ledger.records import Became
 from workflows.ledger.work import RunWork
 
@@ -25,25 +25,37 @@ _EVENT_COLUMNS = ("run_id", "seq", "at", "entity", "key", "from_state", "to_stat
 
 
 def flush(moves: Moves, now: datetime) -> Became:
-    """Write every collected move and return what became possible. The runs are locked by the caller."""
+    """Write every collected move and return what became possible. The runs are locked by the caller.
+
+    Two round trips: first the moves and what follows from them, then the account of it.
+    """
+    batch = moves.batch
     _move_tasks(moves, now)
     _begin_attempts(moves, now)
     _finish_attempts(moves, now)
-    _advance(moves, now)
-    _cancel(moves, now)
+    unlocked, skipped = _advance(moves, now)
+    attempts, tasks = _cancel(moves, now)
+    batch.run()
+    _note_unlocked(moves, unlocked)
+    _note_skipped(moves, skipped)
+    _note_canceled(moves, attempts, tasks, now)
     changed = [work for work in moves.work.values() if work.changed]
+    became = _settle(changed, now)
+    _write_events(batch, changed, now, moves.actor)
+    _write_ready_queue(batch, changed, became)
+    _write_runs(batch, changed)
+    batch.run()
+    return became
+
+
+def _settle(changed: Sequence[RunWork], now: datetime) -> Became:
     became = Became()
     for work in changed:
         final = work.settle(now)
-        if final is not None:
-            became.settled[work.run.id] = final
-        elif work.state.terminal:
+        if final is not None or work.state.terminal:
             became.settled[work.run.id] = work.state
         became.ready += sum(delta for delta in work.ready_delta.values() if delta > 0)
-        became.freed |= work.open and not work.run.active < work.run.concurrency
-    _write_events(changed, now, moves.actor)
-    _write_ready_queue(changed, became)
-    _write_runs(changed)
+        became.freed |= work.open and work.run.active >= work.run.concurrency
     return became
 
 
@@ -51,17 +63,12 @@ def _columns(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str,
     return dict(zip(names, (list(column) for column in zip(*rows, strict=True)), strict=True))
 
 
-def _expect(statement: str, touched: int, expected: int) -> None:
-    if touched != expected:
-        raise LedgerError(f"{statement} moved {touched} rows where {expected} were locked for it.")
-
-
 def _move_tasks(moves: Moves, now: datetime) -> None:
     for edge in EDGES:
         rows = moves.rows.get(edge)
         if rows:
             arrays = _columns(rows, ("run_ids", "task_ids", *edge.columns))
-            _expect(edge.statement, _sql.run(edge.statement, now=now, **arrays), len(rows))
+            moves.batch.add(_sql, edge.statement, expect=len(rows), now=now, **arrays)
 
 
 def _begin_attempts(moves: Moves, now: datetime) -> None:
@@ -74,20 +81,19 @@ def _begin_attempts(moves: Moves, now: datetime) -> None:
         )
         for birth, state, code, message, reason in moves.births
     ]
-    names = ("run_ids", "task_ids", "numbers", "states", "worker_ids", "worker_names", "dispatch_ids")
-    names += ("generations", "deadlines", "error_codes", "error_messages", "reasons")
-    _sql.run("insert_attempts", now=now, **_columns(rows, names))
+    names: tuple[str, ...] = ("run_ids", "task_ids", "numbers", "states", "worker_ids", "worker_names")
+    names += ("dispatch_ids", "generations", "deadlines", "error_codes", "error_messages", "reasons")
+    moves.batch.add(_sql, "insert_attempts", expect=len(rows), now=now, **_columns(rows, names))
 
 
 def _finish_attempts(moves: Moves, now: datetime) -> None:
-    if not moves.endings:
-        return
-    names = ("run_ids", "task_ids", "numbers", "states", "error_codes", "error_messages", "reasons")
-    touched = _sql.run("finish_attempts", now=now, **_columns(moves.endings, names))
-    _expect("finish_attempts", touched, len(moves.endings))
+    if moves.endings:
+        names = ("run_ids", "task_ids", "numbers", "states", "error_codes", "error_messages", "reasons")
+        arrays = _columns(moves.endings, names)
+        moves.batch.add(_sql, "finish_attempts", expect=len(moves.endings), now=now, **arrays)
 
 
-def _advance(moves: Moves, now: datetime) -> None:
+def _advance(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
     """Unlock the successors of successes, skip the descendants of failures."""
     met: list[tuple[UUID, int, int]] = []
     skipped: list[tuple[UUID, int]] = []
@@ -97,34 +103,49 @@ def _advance(moves: Moves, now: datetime) -> None:
             progress = advance(graph, succeeded=work.succeeded, failed=work.failed)
             met.extend((run_id, position, count) for position, count in progress.decrements.items())
             skipped.extend((run_id, position) for position in progress.skipped)
-    if met:
-        rows = _sql.rows("unlock_tasks", **_columns(met, ("run_ids", "positions", "met")))
-        for run_id, _task_id, key, class_id, _position, state in sorted(rows, key=lambda row: row[4]):
-            if state == TaskState.READY:
-                moves.work[run_id].task(
-                    key, class_id, TaskState.WAITING_DEPENDENCIES, TaskState.READY, "dependencies succeeded"
-                )
-    if skipped:
-        rows = _sql.rows("skip_tasks", now=now, **_columns(skipped, ("run_ids", "positions")))
-        for run_id, _task_id, key, class_id, _position in sorted(rows, key=lambda row: row[4]):
+    names = ("run_ids", "positions", "met")
+    unlock = moves.batch.add(_sql, "unlock_tasks", **_columns(met, names)) if met else None
+    skip = moves.batch.add(_sql, "skip_tasks", now=now, **_columns(skipped, names[:2])) if skipped else None
+    return unlock, skip
+
+
+def _cancel(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
+    if not moves.canceled:
+        return None, None
+    attempts = moves.batch.add(_sql, "cancel_attempts", now=now, run_ids=moves.canceled)
+    tasks = moves.batch.add(_sql, "cancel_tasks", now=now, run_ids=moves.canceled)
+    return attempts, tasks
+
+
+def _by_position(call: Call | None) -> list[tuple[Any, ...]]:
+    return sorted(call.rows, key=lambda row: row[4]) if call else []
+
+
+def _note_unlocked(moves: Moves, call: Call | None) -> None:
+    for run_id, _task_id, key, class_id, _position, state in _by_position(call):
+        if state == TaskState.READY:
             moves.work[run_id].task(
-                key, class_id, TaskState.WAITING_DEPENDENCIES, TaskState.SKIPPED, "upstream task failed"
+                key, class_id, TaskState.WAITING_DEPENDENCIES, TaskState.READY, "dependencies succeeded"
             )
 
 
-def _cancel(moves: Moves, now: datetime) -> None:
-    if not moves.canceled:
-        return
-    for run_id, key, number in _sql.rows("cancel_attempts", now=now, run_ids=moves.canceled):
+def _note_skipped(moves: Moves, call: Call | None) -> None:
+    for run_id, _task_id, key, class_id, _position in _by_position(call):
+        moves.work[run_id].task(
+            key, class_id, TaskState.WAITING_DEPENDENCIES, TaskState.SKIPPED, "upstream task failed"
+        )
+
+
+def _note_canceled(moves: Moves, attempts: Call | None, tasks: Call | None, now: datetime) -> None:
+    for run_id, key, number in attempts.rows if attempts else ():
         moves.work[run_id].attempt(key, number, "canceled", "run canceled")
-    rows = _sql.rows("cancel_tasks", now=now, run_ids=moves.canceled)
-    for run_id, _task_id, key, class_id, _position, before in sorted(rows, key=lambda row: row[4]):
+    for run_id, _task_id, key, class_id, _position, before in _by_position(tasks):
         moves.work[run_id].task(key, class_id, TaskState(before), TaskState.CANCELED, "run canceled")
     for run_id in moves.canceled:
         moves.work[run_id].cancel(now)
 
 
-def _write_events(changed: Sequence[RunWork], now: datetime, actor: str) -> None:
+def _write_events(batch: Batch, changed: Sequence[RunWork], now: datetime, actor: str) -> None:
     rows = [
         (work.run.id, seq, *event)
         for work in changed
@@ -138,10 +159,10 @@ def _write_events(changed: Sequence[RunWork], now: datetime, actor: str) -> None
         )
     elif rows:
         names = ("run_ids", "seqs", "entities", "keys", "from_states", "to_states", "reasons")
-        _sql.run("insert_events", now=now, actor=actor, **_columns(rows, names))
+        batch.add(_sql, "insert_events", now=now, actor=actor, **_columns(rows, names))
 
 
-def _write_ready_queue(changed: Sequence[RunWork], became: Became) -> None:
+def _write_ready_queue(batch: Batch, changed: Sequence[RunWork], became: Became) -> None:
     going = [work for work in changed if not work.state.terminal]
     deltas: dict[UUID, Counter[int]] = defaultdict(Counter)
     for work in going:
@@ -153,7 +174,8 @@ def _write_ready_queue(changed: Sequence[RunWork], became: Became) -> None:
         if deltas[work.run.id] or work.turn_at != work.run.turn_at or _opened_or_closed(work)
     ]
     if moved:
-        _sql.run(
+        batch.add(
+            _sql,
             "update_ready_queue",
             run_ids=[work.run.id for work in moved],
             opens=[work.open for work in moved],
@@ -163,7 +185,7 @@ def _write_ready_queue(changed: Sequence[RunWork], became: Became) -> None:
             deltas=[delta for _, _, delta in flat],
         )
     if became.settled:
-        _sql.run("close_ready_queue", run_ids=list(became.settled))
+        batch.add(_sql, "close_ready_queue", run_ids=list(became.settled))
 
 
 def _opened_or_closed(work: RunWork) -> bool:
@@ -171,7 +193,7 @@ def _opened_or_closed(work: RunWork) -> bool:
     return work.open != was_open
 
 
-def _write_runs(changed: Sequence[RunWork]) -> None:
+def _write_runs(batch: Batch, changed: Sequence[RunWork]) -> None:
     if not changed:
         return
     names = (
@@ -198,4 +220,4 @@ def _write_runs(changed: Sequence[RunWork]) -> None:
         )
         for work in changed
     ]
-    _expect("update_runs", _sql.run("update_runs", **_columns(rows, names)), len(rows))
+    batch.add(_sql, "update_runs", expect=len(rows), **_columns(rows, names))

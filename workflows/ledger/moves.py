@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from platform_site.statements import Batch
 from workflows.kernel.states import AttemptState, check_attempt_move
 from workflows.ledger import edges
 from workflows.ledger.edges import Edge
@@ -31,6 +32,8 @@ class Moves:
         self.births: list[tuple[Birth, AttemptState, str, str, str]] = []
         self.endings: list[tuple[UUID, int, int, str, str, str, str]] = []
         self.canceled: list[UUID] = []
+        self.batch = Batch()
+        """Writes of the operation's own tables, sent together with the moves."""
 
     @property
     def dirty(self) -> bool:

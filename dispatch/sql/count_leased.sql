@@ -1,2 +1,0 @@
--- Leases held by everybody together.
-SELECT count(*) FROM dispatch_dispatch WHERE state = 'leased'
