@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from workers.account import Account, Snapshot
-from workers.client import ControlPlane, SessionEnded, Unavailable
+from workers.client import ControlPlane, Refused, SessionEnded, Unavailable
 from workers.process import Backoff, Clock
 
 logger = logging.getLogger("workers.leases")
@@ -54,7 +54,7 @@ class Heart:
         leases, through = self._snapshot()
         try:
             answer = self._plane.heartbeat(leases=leases, answered_through=through)
-        except Unavailable as error:
+        except (Unavailable, Refused) as error:
             logger.warning("heartbeat failed: %s", error.code, extra={"count": len(leases)})
             return self._backoff.next()
         self._backoff.reset()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.workers.conftest import StartWorker
-from tests.workers.control_plane import ControlPlaneStandIn, broken, cut_after, held_until
+from tests.workers.control_plane import ControlPlaneStandIn, broken, cut_after, held_until, refused
 from workers.account import Account, hold
 from workers.executors.base import ExecutionControl, ExecutionRequest
 from workers.messages import HeartbeatAnswer, Lease, LeaseStatus
@@ -113,7 +113,7 @@ def test_leases_of_an_unanswered_claim_are_not_counted_as_lost(
     """The first answer is lost, the repeat hangs, heartbeats go on: the number is not answered through."""
     gate = threading.Event()
     plane.lease_ms = 60_000
-    plane.fault("claims", cut_after, held_until(gate))
+    plane.fault("claims", cut_after, held_until, refused(gate))
     plane.add("one")
     start()
     plane.wait(lambda: len(plane.made("claims")) == 2, "the repeat")
@@ -348,6 +348,13 @@ def test_heartbeats_after_a_failure_come_sooner(plane: ControlPlaneStandIn, star
     plane.wait(lambda: len(plane.made("heartbeat")) == 2, "the second heartbeat")
     first, second = plane.made("heartbeat")
     assert second.at - first.at < 1.9
+
+
+def test_a_refused_heartbeat_does_not_end_the_worker(plane: ControlPlaneStandIn, start: StartWorker) -> None:
+    plane.fault("heartbeat", refused(400, "invalid_request"))
+    worker = start()
+    plane.wait(lambda: len(plane.made("heartbeat")) >= 3, "heartbeats after the refused one")
+    assert worker.drained() is ExitCode.CLEAN
 
 
 def test_the_worker_refuses_a_lease_that_its_margin_eats(
