@@ -229,5 +229,5 @@ def test_any_text_is_either_read_or_cleanly_refused(text: str) -> None:
         assert value == json.loads(text)
         return
     if code == "invalid_json":
-        with pytest.raises(ValueError, match="line|BOM"):
+        with pytest.raises(ValueError, match=r"line|BOM"):
             json.loads(text)

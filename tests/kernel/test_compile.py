@@ -84,9 +84,11 @@ def test_too_many_tasks_are_refused_without_looking_at_one() -> None:
 
 def test_ten_thousand_tasks_are_welcome_and_quick() -> None:
     tasks = [task(f"t{n}", depends_on=[f"t{n - 1}"] if n else [], input={"n": n}) for n in range(10_000)]
-    started = time.perf_counter()
+    started = time.process_time()
     compiled = compile_workflow(workflow(*tasks))
-    assert time.perf_counter() - started < 3.0  # a tenth of it on an idle machine; quadratic would be minutes
+    assert (
+        time.process_time() - started < 3.0
+    )  # processor time: ten times what it takes; quadratic would be minutes
     assert compiled.graph.in_degrees[9_999] == 1
 
 
@@ -99,9 +101,9 @@ def test_ten_thousand_references_to_a_distant_ancestor_are_checked_in_one_walk()
         )
         for n in range(10_000)
     ]
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(compile_workflow(workflow(*tasks)).references) == 9_999
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
 
 
 def test_the_number_of_dependencies_is_bounded() -> None:
