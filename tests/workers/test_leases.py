@@ -113,7 +113,7 @@ def test_leases_of_an_unanswered_claim_are_not_counted_as_lost(
     """The first answer is lost, the repeat hangs, heartbeats go on: the number is not answered through."""
     gate = threading.Event()
     plane.lease_ms = 60_000
-    plane.fault("claims", cut_after, held_until, refused(gate))
+    plane.fault("claims", cut_after, held_until(gate))
     plane.add("one")
     start()
     plane.wait(lambda: len(plane.made("claims")) == 2, "the repeat")
