@@ -274,7 +274,9 @@ class WorkWakeups:
     def wait(
         self, look: Callable[[], T], *, acceptor: Acceptor, timeout: float, done: Callable[[T], bool] = bool
     ) -> Waited[T]:
-        """See ``Waiters.wait``."""
+        """See ``Waiters.wait``. Without time to wait it is one look, and takes no place."""
+        if timeout <= 0:
+            return Waited(look())
         self._listener.start()
         return self._waiters.wait(look, acceptor=acceptor, timeout=timeout, done=done)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "platform_site.settings")
 os.environ["WORKLOAD_PROCESS_KIND"] = "web"
@@ -24,3 +25,10 @@ accesslog = None  # the request log is structured and ours
 errorlog = "-"
 loglevel = "warning"
 proc_name = "workload-web"
+
+
+def post_worker_init(worker: Any) -> None:
+    """Listen for work and say that the control plane is there; at the end, let waiting claims go."""
+    from dispatch.wakeup import process_wakeups  # the apps are loaded only now
+
+    process_wakeups().start(alive=lambda: worker.alive)

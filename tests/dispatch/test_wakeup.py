@@ -10,13 +10,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from dispatch.compatibility import Acceptor, ClassFacts
 from dispatch.models import Liveness
 from dispatch.wakeup import Listener, Waited, Waiters, WorkWakeups, direct_connection
 from platform_site import wake
+from tests.browser.history import History, TaskFacts
 from tests.support.races import Rival, new_session, rival, wait_for
+from workflows.kernel.states import RunState, TaskState
+from workflows.models import Task
 
 MOCK = Acceptor(kinds=frozenset({"mock"}), tenant_id=None, labels={})
 PYTHON = Acceptor(kinds=frozenset({"python"}), tenant_id=None, labels={})
@@ -384,6 +387,41 @@ class TestLiveness:
         self.start()
         row = self._seen_again()
         assert row.seen_at - row.since < timedelta(seconds=1)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestRealQueue:
+    """The listener's own query against real dispatches."""
+
+    @pytest.fixture
+    def task(self) -> Task:
+        history = History()
+        tasks = [TaskFacts("waits", TaskState.QUEUED, kind="mock")]
+        run = history.run(history.workflow("pages", tasks), RunState.RUNNING, tasks)
+        return Task.objects.get(run=run)
+
+    def test_a_pending_dispatch_wakes_the_claim_that_accepts_it(self, start, task: Task):
+        wakeups, shelf = start(poll_seconds=FAR), Shelf()
+        claim = _sleeping_claim(wakeups, shelf)
+        wait_for(_settled(wakeups), "the first count is over")
+        shelf.items.append("work")
+        History().pending(task)
+        wake.send(wake.WORKERS_CHANNEL)
+        assert claim.result() == Waited(["work"])
+
+    def test_the_count_reads_an_index_of_pending_dispatches_alone(self):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {_texts()['pending_by_class']}")
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+        assert "dispatch_pending" in plan, plan
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_claim_that_may_not_wait_starts_nothing(start):
+    wakeups, shelf = start(poll_seconds=FAR), Shelf()
+    assert wakeups.wait(shelf.look, acceptor=MOCK, timeout=0) == Waited([])
+    assert wakeups._listener._thread is None
 
 
 @pytest.mark.django_db(transaction=True)
