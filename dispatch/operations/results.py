@@ -20,6 +20,8 @@ from workflows.ledger.settle import Ending
 MAX_OUTPUT_BYTES = 64 * 1024
 MAX_ERROR_CODE_BYTES = 128
 MAX_ERROR_MESSAGE_BYTES = 8 * 1024
+KINDS = (Ending.SUCCESS.value, Ending.TEMPORARY.value, Ending.PERMANENT.value)
+"""How a worker may say that an attempt ended; the other endings are ours to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,39 @@ def check_result(result: Mapping[str, Any]) -> CheckedResult:
     return CheckedResult(Ending.SUCCESS, output, "", "", digest)
 
 
+def judge_result(sent: Any) -> CheckedResult:
+    """Whatever a worker sent as a result: what is not one at all is a permanent failure too.
+
+    Members that are not known here are left alone, so that a newer worker may send more.
+    """
+    try:
+        problem = _not_a_result(sent)
+        if problem is None:
+            return check_result(sent)
+        return CheckedResult(Ending.PERMANENT, None, "result_invalid", problem, _digest(sent))
+    except RecursionError:  # nested as deep as this thread could read it, and no deeper
+        problem = "The result is nested too deeply."
+        return CheckedResult(Ending.PERMANENT, None, "result_invalid", problem, _digest(problem))
+
+
+def _not_a_result(sent: Any) -> str | None:
+    if not isinstance(sent, Mapping):
+        return "The result is not an object."
+    if sent.get("kind") not in KINDS:
+        return f"The result's kind is not one of {', '.join(KINDS)}."
+    for name in ("error_code", "error_message"):
+        if not isinstance(sent.get(name), str | None):
+            return f"The result's {name} is not text."
+    return None
+
+
 def result_digest(result: Mapping[str, Any]) -> bytes:
     """SHA-256 of the result as sent: equal for a repeat, whatever its spelling on the wire."""
-    fields = {name: result.get(name) for name in ("kind", "output", "error_code", "error_message")}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _digest({name: result.get(name) for name in ("kind", "output", "error_code", "error_message")})
+
+
+def _digest(sent: Any) -> bytes:
+    text = json.dumps(sent, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -4,7 +4,15 @@ Functions take keywords only, see one tenant (its own workers and those that ser
 dataclasses and issue a fixed number of statements that tests pin.
 """
 
-from dispatch.queries.fleet import Leader, WorkerPage, WorkerRow, leader, list_workers, worker_detail
+from dispatch.queries.fleet import (
+    Leader,
+    WorkerPage,
+    WorkerRow,
+    leader,
+    list_workers,
+    worker_detail,
+    workers_page,
+)
 from dispatch.queries.queue import PendingClass, QueueOverview, SlotGroup, queue_overview
 
 __all__ = [
@@ -18,4 +26,5 @@ __all__ = [
     "list_workers",
     "queue_overview",
     "worker_detail",
+    "workers_page",
 ]

@@ -12,6 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from dispatch.models import Dispatch, Leadership, Worker
 from dispatch.states import DispatchState, WorkerState
+from platform_site.api.pagination import Key, Keyset, Page
 
 #: More live workers than this are not listed one by one.
 MAX_LIVE = 500
@@ -77,8 +78,8 @@ _COLUMNS = (
 )
 
 
-def visible(tenant_id: int) -> QuerySet[Worker]:
-    """Workers that may serve a tenant: its own and those of all."""
+def visible(tenant_id: int | None) -> QuerySet[Worker]:
+    """Workers that may serve a tenant: its own and those of all. None: only those of all."""
     return Worker.objects.filter(Q(tenant_id=tenant_id) | Q(tenant_id__isnull=True))
 
 
@@ -121,7 +122,29 @@ def list_workers(*, tenant_id: int, gone_limit: int = 20) -> WorkerPage:
     )
 
 
-def worker_detail(*, tenant_id: int, worker_id: UUID) -> WorkerRow | None:
+WORKERS = Keyset(
+    "workers", [Key("registered_at", datetime, descending=True), Key("id", UUID, descending=True)]
+)
+
+
+def workers_page(
+    *,
+    tenant_id: int,
+    states: frozenset[WorkerState] = frozenset(),
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[WorkerRow]:
+    """Every worker there was, latest registered first. Raises InvalidCursor. Two statements."""
+    workers = visible(tenant_id)
+    if states:
+        workers = workers.filter(state__in=sorted(states))
+    filters = {"tenant": tenant_id, "states": sorted(states)}
+    page = WORKERS.page(workers.values(*_COLUMNS), limit=limit, cursor=cursor, filters=filters)
+    held = leases_by_worker()
+    return page.map(lambda values: _row(values, held))
+
+
+def worker_detail(*, tenant_id: int | None, worker_id: UUID) -> WorkerRow | None:
     """One worker; None when it is not there or serves another tenant only. Two statements."""
     found = worker_rows(visible(tenant_id).filter(id=worker_id), 1, leases_by_worker())
     return found[0] if found else None
