@@ -168,7 +168,8 @@ class TestWaiters:
         def pids() -> list[Any]:
             with new_session() as observer:
                 return observer.execute(
-                    "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'claim-%'"
+                    "SELECT pid FROM pg_stat_activity"
+                    " WHERE application_name LIKE 'claim-%' AND datname = current_database()"
                 ).fetchall()
 
         waiting.add()
@@ -280,7 +281,7 @@ class TestListener:
         with new_session() as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-                " WHERE application_name LIKE '%-listener'"
+                " WHERE application_name LIKE '%-listener' AND datname = current_database()"
             )
         wait_for(_listens, "the listener has a session again")
         shelf.items.append("work")

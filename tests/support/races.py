@@ -28,7 +28,10 @@ DEADLINE_SECONDS = 10.0
 DEADLOCK_TIMEOUT = "100ms"
 STATEMENT_TIMEOUT = "8s"
 
-_BLOCKED = "SELECT 1 FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+_BLOCKED = """
+    SELECT 1 FROM pg_stat_activity
+    WHERE application_name = %s AND wait_event_type = 'Lock' AND datname = current_database()
+"""
 
 _numbers = itertools.count(1)
 
