@@ -131,7 +131,7 @@ def _run_needs(runs: RunsOverview, now: datetime) -> Iterator[Need]:
             "wait",
             "clock",
             _at_least(len(runs.stalled), "run makes no progress", "runs make no progress"),
-            f"{oldest.workflow} {short_id(oldest.id)}, {age} old: tasks are ready, none runs",
+            f"{oldest.workflow} {short_id(oldest.id)}, {age} old: nothing of it runs",
             "Why?",
             reverse("run", kwargs={"run_id": oldest.id}),
         )

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from platform_site.console.admin_base import BoundedInline, ReadOnlyAdmin, as_uuid, shown_text
-from platform_site.console.formatting import elapsed, plural
+from platform_site.console.formatting import elapsed, plural, short_id
 from platform_site.console.templatetags.console import state_badge
 from workflows.models import (
     Attempt,
@@ -40,8 +40,8 @@ class KindFilter(admin.SimpleListFilter):
 
     def lookups(
         self,
-        request: HttpRequest,
-        model_admin: admin.ModelAdmin[Any],  # noqa: ARG002 - Django's signature
+        request: HttpRequest,  # noqa: ARG002 - Django's signature
+        model_admin: admin.ModelAdmin[Any],  # noqa: ARG002 - as above
     ) -> list[tuple[str, str]]:
         kinds = TaskClass.objects.order_by("executor_kind").values_list("executor_kind", flat=True).distinct()
         return [(kind, kind) for kind in kinds]
@@ -58,8 +58,8 @@ class LevelFilter(admin.SimpleListFilter):
 
     def lookups(
         self,
-        request: HttpRequest,
-        model_admin: admin.ModelAdmin[Any],  # noqa: ARG002 - Django's signature
+        request: HttpRequest,  # noqa: ARG002 - Django's signature
+        model_admin: admin.ModelAdmin[Any],  # noqa: ARG002 - as above
     ) -> list[tuple[str, str]]:
         return [(level, level) for level in ("debug", "info", "warning", "error")]
 
@@ -112,7 +112,7 @@ class EventInline(BoundedInline[StateEvent, Run]):
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin[Run]):
     list_display = (
-        "id",
+        "short",
         "badge",
         "workflow",
         "version",
@@ -129,6 +129,10 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     actions = ("cancel_selected",)
     inlines = (TaskInline, AttemptInline, EventInline)
     long_texts = ("params",)
+
+    @admin.display(description="run", ordering="pk")
+    def short(self, run: Run) -> str:
+        return short_id(run.pk)
 
     @admin.display(description="state", ordering="state")
     def badge(self, run: Run) -> SafeString:

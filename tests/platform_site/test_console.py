@@ -120,11 +120,30 @@ def test_no_template_needs_an_exception_from_a_strict_policy(template: Path) -> 
     assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", markup)
 
 
-def test_the_stylesheet_stands_alone() -> None:
-    sheet = (STATIC / "app.css").read_text()
+@pytest.mark.parametrize("name", ["tokens.css", "app.css", "admin.css"])
+def test_a_stylesheet_stands_alone(name: str) -> None:
+    sheet = (STATIC / name).read_text()
     assert not re.search(r"https?://|@import", sheet)
-    for name in re.findall(r'url\("([^"]+)"\)', sheet):
-        assert (STATIC / name).is_file()
+    for file in re.findall(r'url\("([^"]+)"\)', sheet):
+        assert (STATIC / file).is_file()
+
+
+@pytest.mark.parametrize("name", ["app.css", "admin.css"])
+def test_colours_come_from_the_tokens(name: str) -> None:
+    tokens = set(re.findall(r"(--[a-z-]+):", (STATIC / "tokens.css").read_text()))
+    sheet = (STATIC / name).read_text()
+    own = set(re.findall(r"(--[a-z-]+):", sheet))
+    assert set(re.findall(r"var\((--[a-z-]+)\)", sheet)) <= tokens | own
+    assert not re.search(r"#[0-9a-f]{3,8}\b", re.sub(r"#[a-z][a-z-]*(?=[ ,{.:>\[])", "", sheet))
+
+
+def test_the_dark_tokens_are_the_same_chosen_and_followed() -> None:
+    sheet = (STATIC / "tokens.css").read_text()
+    chosen = re.search(r'\[data-theme="dark"\] \{(.*?)\}', sheet, re.DOTALL)
+    followed = re.search(r"@media.*?\{.*?\{(.*?)\}", sheet, re.DOTALL)
+    assert chosen is not None
+    assert followed is not None
+    assert chosen.group(1).split() == followed.group(1).split()
 
 
 def test_what_is_vendored_brings_its_licence() -> None:

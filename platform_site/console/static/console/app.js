@@ -15,10 +15,21 @@ function tellTimes(root) {
   }
 }
 
+/* Browsers give no clipboard to pages over plain http, but still copy a selection. */
+function copySelection(text) {
+  const field = document.body.appendChild(document.createElement("textarea"));
+  field.value = text;
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(button.dataset.copy);
+  const text = button.dataset.copy;
+  await (navigator.clipboard?.writeText(text) ?? Promise.reject()).catch(() => copySelection(text));
+  button.focus();
   button.classList.add("copied");
   setTimeout(() => button.classList.remove("copied"), 1200);
 });
@@ -43,18 +54,36 @@ function lightChanges() {
 let freshAt = Date.now();
 
 function sayStale() {
-  const note = document.getElementById("stale");
-  if (!note) return;
-  note.hidden = false;
-  const since = document.getElementById("stale-since");
-  since.textContent = new Date(freshAt).toLocaleTimeString(undefined, CLOCK);
+  document.getElementById("stale").hidden = false;
+  document.getElementById("stale-since").textContent = new Date(freshAt).toLocaleTimeString(undefined, CLOCK);
 }
 
-document.addEventListener("htmx:before:swap", rememberMarks);
+/* Rows do not move under a pointer or a focus: the refresh waits until it has left, and says so. */
+let mouse = false; // a finger leaves :hover behind where it tapped last
+document.addEventListener("pointerover", (event) => { mouse = event.pointerType === "mouse"; });
+
+function rowsOf(card) {
+  return [...(card?.querySelectorAll("[data-mark][id]") ?? [])].map((row) => row.id).join();
+}
+
+function wouldMoveRows(next) {
+  const used = [...document.querySelectorAll("#live .card[id]")].filter(
+    (card) => card.contains(document.activeElement) || (mouse && card.matches(":hover")),
+  );
+  return used.some((card) => rowsOf(card) !== rowsOf(next.querySelector(`[id="${card.id}"]`)));
+}
+
+document.addEventListener("htmx:before:swap", (event) => {
+  const next = event.detail.tasks[0]?.fragment;
+  const held = next !== undefined && wouldMoveRows(next);
+  document.getElementById("held").hidden = !held;
+  if (held) event.preventDefault();
+  else rememberMarks();
+});
 document.addEventListener("htmx:after:swap", (event) => {
   if (event.detail.ctx.response.status >= 400) return;
   freshAt = Date.now();
-  document.getElementById("stale")?.setAttribute("hidden", "");
+  document.getElementById("stale").hidden = true;
   tellTimes(document);
   lightChanges();
 });
