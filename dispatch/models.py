@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from uuid_utils.compat import uuid7
 
 from dispatch.states import DispatchState, WorkerState
-from platform_site.guarded import GuardedModel, GuardedQuerySet
+from platform_site.guarded import GuardedManager, GuardedModel
 
 DIGEST_BYTES = 32
 
@@ -40,7 +40,7 @@ class Worker(GuardedModel):
     last_heartbeat_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
 
-    objects = GuardedQuerySet["Worker"].as_manager()
+    objects = GuardedManager["Worker"]()
 
     class Meta:
         constraints: ClassVar = [
@@ -108,7 +108,7 @@ class Dispatch(GuardedModel):
     finished_at = models.DateTimeField(null=True)
     traceparent = models.CharField(max_length=64, db_default="", blank=True)
 
-    objects = GuardedQuerySet["Dispatch"].as_manager()
+    objects = GuardedManager["Dispatch"]()
 
     class Meta:
         verbose_name_plural = "dispatches"

@@ -1,8 +1,8 @@
 """Querysets and models whose protected columns only their owner writes.
 
-A state column changed by a stray ``save()`` or ``update()`` skips the transition table, the event
-and the counters. These classes make the accident loud: they refuse the write and name the module to
-call instead. The owners (the ledger, the dispatch operations) write with SQL of their own.
+A state column changed by a stray ``save()`` or ``update()`` skips the transition table, the event and the
+counters. These classes make the accident loud: they refuse the write and name the module to call instead. The
+owners (the ledger, the dispatch operations) write with SQL of their own.
 """
 
 from __future__ import annotations
@@ -19,14 +19,28 @@ class GuardedWriteError(RuntimeError):
     """Somebody wrote a protected column past its owner."""
 
 
-class GuardedQuerySet(models.QuerySet[M]):
-    """Refuses every write of a guarded column, and rows made or removed in bulk."""
+class _MakesNoRows:
+    """Refuses to make rows, whichever way is asked for."""
 
-    def _guard(self, fields: Iterable[str], verb: str) -> None:
-        guarded = getattr(self.model, "GUARDED_FIELDS", frozenset())
-        hit = sorted(set(fields) & set(guarded))
-        if hit:
-            raise GuardedWriteError(_message(self.model, verb, hit))
+    model: type[models.Model]
+
+    def create(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise GuardedWriteError(_message(self.model, "create", ["a row"]))
+
+    def bulk_create(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise GuardedWriteError(_message(self.model, "bulk_create", ["rows"]))
+
+    def get_or_create(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise GuardedWriteError(_message(self.model, "get_or_create", ["a row"]))
+
+    def update_or_create(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise GuardedWriteError(_message(self.model, "update_or_create", ["a row"]))
+
+
+class GuardedQuerySet(_MakesNoRows, models.QuerySet[M]):
+    """Refuses every write of a guarded column."""
+
+    model: type[M]
 
     def update(self, **kwargs: Any) -> int:
         self._guard(kwargs, "update")
@@ -37,17 +51,20 @@ class GuardedQuerySet(models.QuerySet[M]):
         self._guard(names, "bulk_update")
         return super().bulk_update(objs, names, batch_size=batch_size)
 
-    def create(self, **kwargs: Any) -> NoReturn:
-        raise GuardedWriteError(_message(self.model, "create", ["a row"]))
+    def _guard(self, fields: Iterable[str], verb: str) -> None:
+        guarded: frozenset[str] = getattr(self.model, "GUARDED_FIELDS", frozenset())
+        hit = sorted(set(fields) & guarded)
+        if hit:
+            raise GuardedWriteError(_message(self.model, verb, hit))
 
-    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise GuardedWriteError(_message(self.model, "bulk_create", ["rows"]))
 
-    def get_or_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise GuardedWriteError(_message(self.model, "get_or_create", ["a row"]))
+class GuardedManager(_MakesNoRows, models.Manager[M]):
+    """The manager of guarded models: reads as usual, refuses to write what is not its own."""
 
-    def update_or_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise GuardedWriteError(_message(self.model, "update_or_create", ["a row"]))
+    model: type[M]
+
+    def get_queryset(self) -> GuardedQuerySet[M]:
+        return GuardedQuerySet(self.model, using=self._db)
 
 
 class GuardedModel(models.Model):
@@ -68,4 +85,4 @@ class GuardedModel(models.Model):
 
 def _message(model: type[models.Model], verb: str, what: list[str]) -> str:
     owner = getattr(model, "OWNER", "its owner")
-    return f"{model.__name__}.{verb}() would write {', '.join(what)}; only {owner} does. Call an operation of it."
+    return f"{model.__name__}.{verb}() would write {', '.join(what)}; only {owner} does. Call its operations."

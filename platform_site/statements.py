@@ -37,7 +37,8 @@ class Statements:
         """Run a statement that returns rows and return all of them."""
         with connection.cursor() as cursor:
             cursor.execute(self.texts[name], params)
-            return cursor.fetchall()
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
 
     def records(self, name: str, /, **params: Any) -> list[dict[str, Any]]:
         """Run a statement that returns rows and return them by column name."""
@@ -50,7 +51,8 @@ class Statements:
         """Run a statement for its effect and return how many rows it touched."""
         with connection.cursor() as cursor:
             cursor.execute(self.texts[name], params)
-            return cursor.rowcount
+            touched: int = cursor.rowcount
+        return touched
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class Batch:
     def __init__(self) -> None:
         self._calls: list[Call] = []
 
-    def add(self, statements: Statements, name: str, /, *, expect: int | None = None, **params: Any) -> Call:
+    def add(self, statements: Statements, name: str, expect: int | None = None, /, **params: Any) -> Call:
         """Note a statement. ``expect`` is how many rows it must touch; its ``rows`` are there after ``run``."""
         call = Call(name, statements.texts[name], params, expect)
         self._calls.append(call)

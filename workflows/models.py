@@ -14,7 +14,7 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 from django.db.models.functions import Now
 from uuid_utils.compat import uuid7
 
-from platform_site.guarded import GuardedModel, GuardedQuerySet
+from platform_site.guarded import GuardedManager, GuardedModel
 from workflows.kernel.states import AttemptState, RunState, TaskState
 
 RUN_TERMINAL = sorted(state.value for state in RunState if state.terminal)
@@ -112,7 +112,7 @@ class Run(GuardedModel):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    objects = GuardedQuerySet["Run"].as_manager()
+    objects = GuardedManager["Run"]()
 
     class Meta:
         constraints: ClassVar = [
@@ -233,7 +233,7 @@ class Task(GuardedModel):
     progress_percent = models.PositiveSmallIntegerField(null=True)
     progress_text = models.CharField(max_length=256, db_default="", blank=True)
 
-    objects = GuardedQuerySet["Task"].as_manager()
+    objects = GuardedManager["Task"]()
 
     class Meta:
         constraints: ClassVar = [
@@ -305,7 +305,7 @@ class Attempt(GuardedModel):
     log_bytes = models.PositiveIntegerField(db_default=0)
     log_truncated = models.BooleanField(db_default=False)
 
-    objects = GuardedQuerySet["Attempt"].as_manager()
+    objects = GuardedManager["Attempt"]()
 
     class Meta:
         constraints: ClassVar = [
@@ -366,7 +366,7 @@ class StateEvent(GuardedModel):
     reason = models.CharField(max_length=200, blank=True)
     actor = models.CharField(max_length=200, blank=True)
 
-    objects = GuardedQuerySet["StateEvent"].as_manager()
+    objects = GuardedManager["StateEvent"]()
 
     class Meta:
         constraints: ClassVar = [UniqueConstraint(fields=["run", "seq"], name="event_seq_unique")]
@@ -392,7 +392,7 @@ class ReadyQueue(GuardedModel):
     open = models.BooleanField()
     turn_at = models.DateTimeField()
 
-    objects = GuardedQuerySet["ReadyQueue"].as_manager()
+    objects = GuardedManager["ReadyQueue"]()
 
     class Meta:
         constraints: ClassVar = [

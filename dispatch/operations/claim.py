@@ -264,7 +264,7 @@ def _write_leases(
     ledger.batch.add(
         sql,
         "lease_dispatches",
-        expect=len(taken),
+        len(taken),
         worker_id=call.worker.id,
         claim_no=call.claim_no,
         now=now,

@@ -24,8 +24,8 @@ from dispatch.operations.locking import (
     set_lock_timeout,
     sqlstate,
 )
-from dispatch.operations.settling import held_lease, lock_leases, stop_if_drained, task_of
 from dispatch.operations.results import CheckedResult
+from dispatch.operations.settling import held_lease, lock_leases, stop_if_drained, task_of
 from dispatch.statements import sql
 from dispatch.states import DispatchState
 from platform_site import wake
@@ -56,7 +56,7 @@ class Item:
 
 def complete(*, worker_id: UUID, items: Sequence[Item]) -> list[Outcome]:
     """Settle every item whose lease is valid and say for each what became of it, in order."""
-    run_of = dict(sql.rows("runs_of_dispatches", ids=[item.dispatch_id for item in items]))  # type: ignore[arg-type] # rows of two columns
+    run_of = dict(sql.rows("runs_of_dispatches", ids=[item.dispatch_id for item in items]))
     outcomes = [Outcome.LEASE_LOST] * len(items)
     known = [index for index, item in enumerate(items) if item.dispatch_id in run_of]
     run_ids = sorted({run_of[items[index].dispatch_id] for index in known})
@@ -138,7 +138,7 @@ def _complete_dispatches(ledger: RunLedger, accepted: Sequence[Item]) -> None:
         ledger.batch.add(
             sql,
             "complete_dispatches",
-            expect=len(accepted),
+            len(accepted),
             ids=[item.dispatch_id for item in accepted],
             digests=[item.result.digest for item in accepted],
             now=ledger.now,

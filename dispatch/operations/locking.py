@@ -40,7 +40,7 @@ def lock_free_runs(duty: str, run_ids: Sequence[UUID], skips: Skips) -> dict[UUI
     Returns how many more tasks of each may be queued within its concurrency.
     """
     require_transaction()
-    locked: dict[UUID, int] = dict(sql.rows("lock_runs_skipping", run_ids=list(run_ids)))  # type: ignore[arg-type] # rows of two columns
+    locked: dict[UUID, int] = dict(sql.rows("lock_runs_skipping", run_ids=list(run_ids)))
     skips.add(duty, set(run_ids) - locked.keys())
     return locked
 
@@ -48,4 +48,4 @@ def lock_free_runs(duty: str, run_ids: Sequence[UUID], skips: Skips) -> dict[UUI
 def lock_stubborn_run(run_id: UUID) -> dict[UUID, int]:
     """Wait up to a second for one run. Empty if it is still held after that, or no longer open."""
     set_lock_timeout(1000)
-    return dict(sql.rows("lock_run_plainly", run_id=run_id))  # type: ignore[arg-type] # rows of two columns
+    return dict(sql.rows("lock_run_plainly", run_id=run_id))

@@ -68,7 +68,7 @@ def _move_tasks(moves: Moves, now: datetime) -> None:
         rows = moves.rows.get(edge)
         if rows:
             arrays = _columns(rows, ("run_ids", "task_ids", *edge.columns))
-            moves.batch.add(_sql, edge.statement, expect=len(rows), now=now, **arrays)
+            moves.batch.add(_sql, edge.statement, len(rows), now=now, **arrays)
 
 
 def _begin_attempts(moves: Moves, now: datetime) -> None:
@@ -83,14 +83,14 @@ def _begin_attempts(moves: Moves, now: datetime) -> None:
     ]
     names: tuple[str, ...] = ("run_ids", "task_ids", "numbers", "states", "worker_ids", "worker_names")
     names += ("dispatch_ids", "generations", "deadlines", "error_codes", "error_messages", "reasons")
-    moves.batch.add(_sql, "insert_attempts", expect=len(rows), now=now, **_columns(rows, names))
+    moves.batch.add(_sql, "insert_attempts", len(rows), now=now, **_columns(rows, names))
 
 
 def _finish_attempts(moves: Moves, now: datetime) -> None:
     if moves.endings:
         names = ("run_ids", "task_ids", "numbers", "states", "error_codes", "error_messages", "reasons")
         arrays = _columns(moves.endings, names)
-        moves.batch.add(_sql, "finish_attempts", expect=len(moves.endings), now=now, **arrays)
+        moves.batch.add(_sql, "finish_attempts", len(moves.endings), now=now, **arrays)
 
 
 def _advance(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
@@ -193,19 +193,15 @@ def _opened_or_closed(work: RunWork) -> bool:
     return work.open != was_open
 
 
+_RUN_ARRAYS = (
+    *("run_ids", "revisions", "states", "event_seqs", "started_ats", "finished_ats", "cancel_requested_ats"),
+    *("last_dispatched_ats", "turn_ats", *(state.value for state in TaskState)),
+)
+
+
 def _write_runs(batch: Batch, changed: Sequence[RunWork]) -> None:
     if not changed:
         return
-    names = (
-        "run_ids",
-        "revisions",
-        "states",
-        "event_seqs",
-        "started_ats",
-        "finished_ats",
-        "cancel_requested_ats",
-    )
-    names += ("last_dispatched_ats", "turn_ats", *(state.value for state in TaskState))
     rows = [
         (
             *(work.run.id, work.run.revision, work.state.value, work.run.event_seq + len(work.events)),
@@ -220,4 +216,4 @@ def _write_runs(batch: Batch, changed: Sequence[RunWork]) -> None:
         )
         for work in changed
     ]
-    batch.add(_sql, "update_runs", expect=len(rows), **_columns(rows, names))
+    batch.add(_sql, "update_runs", len(rows), **_columns(rows, _RUN_ARRAYS))

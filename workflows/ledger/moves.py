@@ -22,7 +22,10 @@ class LedgerError(RuntimeError):
 class Moves:
     """Collects moves in memory. Nothing is written before the flush."""
 
-    now: datetime
+    @property
+    def now(self) -> datetime:
+        """Database time; the ledger reads it once, when first asked for."""
+        raise NotImplementedError
 
     def __init__(self, runs: Sequence[LockedRun], *, actor: str) -> None:
         self.actor = actor
