@@ -6,11 +6,14 @@ Every reader notes a wrong value and goes on with the default, so that one start
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+
+from workflows.kernel.format import EXECUTOR_PATTERN
 
 MILLISECONDS_MAX = 24 * 60 * 60 * 1000
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -143,6 +146,8 @@ class PlatformSettings:
     page_size: int
     page_size_max: int
     idempotency_days: int
+    executor_kinds: tuple[str, ...]
+    """Kinds of executors that a published definition may name."""
     metrics_public: bool
     """Whether /metrics answers without a token: by default only where no other machine can ask."""
 
@@ -181,6 +186,7 @@ class PlatformSettings:
             page_size_max=env.integer("WORKLOAD_PAGE_SIZE_MAX", 200, least=1, most=1_000),
             metrics_public=env.boolean("WORKLOAD_METRICS_PUBLIC", default=is_loopback(bind)),
             idempotency_days=env.integer("WORKLOAD_IDEMPOTENCY_DAYS", 7, least=1, most=3_650),
+            executor_kinds=tuple(env.words("WORKLOAD_EXECUTOR_KINDS", ("mock", "python"))),
         )
         settings._check_together(env)
         return settings
@@ -209,6 +215,12 @@ class PlatformSettings:
                 f"{self.leader_timeout_ms} must exceed two coordinator passes "
                 f"({2 * self.coordinator_pass_ms}), or a healthy leader is ended",
             )
+        for kind in self.executor_kinds:
+            if not re.fullmatch(EXECUTOR_PATTERN, kind):
+                env.problem(
+                    "WORKLOAD_EXECUTOR_KINDS",
+                    f"{kind!r} is not a kind: 1 to 64 of a-z, 0-9, _ and -, starting with a letter",
+                )
         if self.page_size > self.page_size_max:
             env.problem("WORKLOAD_PAGE_SIZE", f"{self.page_size} is above WORKLOAD_PAGE_SIZE_MAX")
         if self.body_limit_bytes > self.definition_limit_bytes:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dispatch.api import views
+from dispatch.api import people, views
 
 _LEASE = "workers/<uuid:worker_id>/leases/<uuid:dispatch_id>"
 
 urlpatterns = [
+    path("workers", people.Workers.as_view()),
+    path("workers/<uuid:worker_id>", people.Worker.as_view()),
+    path("runs/<uuid:run_id>/cancel", people.Cancel.as_view()),
     path("workers/register", views.Register.as_view()),
     path("workers/<uuid:worker_id>/claims", views.Claims.as_view()),
     path("workers/<uuid:worker_id>/heartbeat", views.Heartbeats.as_view()),

@@ -13,6 +13,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from dispatch.api import docs
 from dispatch.api.authentication import CHALLENGE, IsWorker, SessionAuthentication, worker_of
 from dispatch.api.presenters import present_beat, present_leases, present_worker
 from dispatch.api.shapes import (
@@ -98,6 +99,7 @@ class Register(ProtocolView):
     authentication_classes = [TokenAuthentication]
     permissions = {"POST": CanEnrol}
 
+    @docs.register
     def post(self, request: Request) -> HttpResponse:
         document = self.document()
         version = document.get("protocol_version") if isinstance(document, dict) else None
@@ -127,6 +129,7 @@ class Register(ProtocolView):
 class Claims(WorkerView):
     """Ask for work, and wait for it."""
 
+    @docs.claim
     def post(self, request: Request, worker_id: UUID) -> HttpResponse:
         asked = read(ClaimRequest, self.document())
         arrived = looked = time.monotonic()
@@ -183,6 +186,7 @@ def lease_duration() -> timedelta:
 class Heartbeats(WorkerView):
     """Renew leases, and be heard from."""
 
+    @docs.heartbeat
     def post(self, request: Request, worker_id: UUID) -> HttpResponse:
         asked = read(HeartbeatRequest, self.document())
         with measured("heartbeat"):
@@ -200,6 +204,7 @@ class Complete(WorkerView):
 
     repair_text = True
 
+    @docs.complete
     def post(self, request: Request, worker_id: UUID, dispatch_id: UUID) -> HttpResponse:
         asked = read(CompleteRequest, self.document())
         item = Item(dispatch_id, asked.lease_token, judge_result(asked.result))
@@ -222,6 +227,7 @@ class Completions(WorkerView):
 
     repair_text = True
 
+    @docs.completions
     def post(self, request: Request, worker_id: UUID) -> HttpResponse:
         asked = read(CompletionsRequest, self.document())
         items = [Item(item.dispatch_id, item.lease_token, judge_result(item.result)) for item in asked.items]
@@ -256,6 +262,7 @@ def _refilled(worker: WorkerIdentity, request: Request, asked: RefillRequest) ->
 class Release(WorkerView):
     """Give a lease back unstarted."""
 
+    @docs.release
     def post(self, request: Request, worker_id: UUID, dispatch_id: UUID) -> HttpResponse:
         asked = read(ReleaseRequest, self.document())
         with measured("release"):
@@ -270,6 +277,7 @@ class Progress(WorkerView):
 
     repair_text = True
 
+    @docs.progress
     def post(self, request: Request, worker_id: UUID, dispatch_id: UUID) -> HttpResponse:
         asked = read(ProgressRequest, self.document())
         with measured("progress"):
@@ -288,6 +296,7 @@ class Logs(WorkerView):
 
     repair_text = True
 
+    @docs.logs
     def post(self, request: Request, worker_id: UUID, dispatch_id: UUID) -> HttpResponse:
         asked = read(LogsRequest, self.document())
         with measured("logs"):
@@ -305,6 +314,7 @@ class Drain(WorkerView):
 
     empty_body = True
 
+    @docs.drain
     def post(self, request: Request, worker_id: UUID) -> HttpResponse:
         read(Empty, self.document())
         with measured("drain"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.drainage import set_override
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from pydantic.json_schema import model_json_schema
 from rest_framework import serializers
 
 from platform_site.api import idempotency, request_id
@@ -51,6 +53,9 @@ ERROR_SCHEMA: dict[str, Any] = {
 }
 
 _SENTENCES = {
+    "200": "Done.",
+    "201": "Made.",
+    "202": "Accepted: it is stored, and will be carried out.",
     "400": "The request is not valid; every problem is listed.",
     "401": "A valid token is needed.",
     "403": "This token may not do that.",
@@ -75,7 +80,8 @@ class ApiSchema(AutoSchema):
         responses = operation["responses"]
         for status in self._error_statuses(operation):
             responses.setdefault(status, self._error_response(status))
-        for response in responses.values():
+        for status, response in responses.items():
+            response["description"] = response["description"] or _SENTENCES.get(status, "")
             response.setdefault("headers", {})[request_id.HEADER] = {
                 "schema": {"type": "string"},
                 "description": "Names the request in logs and errors.",
@@ -133,6 +139,31 @@ class UserScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-cal
             "name": "sessionid",
             "description": "A person signed in to the console or the admin; writes need the CSRF token.",
         }
+
+
+class ShapeExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call] # the library's own
+    """pydantic models as they are validated: a field with a default may be absent, in answers too.
+
+    Stands before the library's own extension, which describes every field of a model as required.
+    """
+
+    target_class = "pydantic.BaseModel"
+    match_subclasses = True
+    priority = 1
+
+    def get_name(self, auto_schema: AutoSchema, direction: str) -> str:  # noqa: ARG002 the library's signature
+        set_override(self.target, "suppress_collision_warning", True)
+        name: str = self.target.__name__
+        return name.removesuffix("Request")  # the library ends the names of request bodies with it
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:  # noqa: ARG002
+        schema = model_json_schema(self.target, ref_template="#/components/schemas/{model}")
+        for name, part in schema.pop("$defs", {}).items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call] # the library's own
+                name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part
+            )
+            auto_schema.registry.register_on_missing(component)
+        return schema
 
 
 def page_of(item: type[serializers.BaseSerializer[Any]]) -> serializers.Serializer[Any]:

@@ -31,9 +31,12 @@ class Shape(BaseModel):
 
 
 class Answer(BaseModel):
-    """A JSON object of an answer, for its description alone. A field with a default may be absent."""
+    """A JSON object of an answer, for its description alone. A field with a default may be absent.
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    Readers must let fields pass that they do not know: a later version may have more.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class Empty(Shape):

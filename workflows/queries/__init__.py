@@ -18,6 +18,7 @@ from workflows.queries.catalogue import (
 )
 from workflows.queries.cursors import CursorInvalid
 from workflows.queries.events import EventPage, EventRow, run_events
+from workflows.queries.logs import LoggedLine, task_logs
 from workflows.queries.overview import RunsOverview, runs_overview
 from workflows.queries.runs import (
     RunDetail,
@@ -26,6 +27,7 @@ from workflows.queries.runs import (
     RunRow,
     list_runs,
     run_detail,
+    run_exists,
     run_params,
 )
 from workflows.queries.tasks import (
@@ -47,6 +49,7 @@ __all__ = [
     "EventPage",
     "EventRow",
     "LogLine",
+    "LoggedLine",
     "RunDetail",
     "RunFilters",
     "RunPage",
@@ -65,10 +68,12 @@ __all__ = [
     "next_retries",
     "run_detail",
     "run_events",
+    "run_exists",
     "run_params",
     "run_tasks",
     "runs_overview",
     "task_detail",
+    "task_logs",
     "version_definition",
     "workflow_detail",
     "workflow_versions",

@@ -47,4 +47,13 @@ def decode(text: str, *, shape: tuple[type[str | int], ...]) -> Cursor:
     direction, *key = parts
     if len(key) != len(shape) or any(type(part) is not kind for part, kind in zip(key, shape, strict=True)):
         raise CursorInvalid("The cursor belongs to another list.")
+    if not all(map(_can_be_asked_for, key)):
+        raise CursorInvalid("The cursor is not one that this list gave out.")
     return Cursor(direction, tuple(key))
+
+
+def _can_be_asked_for(part: str | int) -> bool:
+    """Whether the database can be asked for such a value at all."""
+    if isinstance(part, int):
+        return abs(part) < 2**63
+    return "\0" not in part and not any("\ud800" <= char <= "\udfff" for char in part)

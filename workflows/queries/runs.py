@@ -205,9 +205,12 @@ def _key(row: RunRow) -> tuple[str, str]:
 def _place(cursor: Cursor) -> tuple[datetime, UUID]:
     created, identity = cursor.key
     try:
-        return datetime.fromisoformat(str(created)), UUID(str(identity))
+        moment, run_id = datetime.fromisoformat(str(created)), UUID(str(identity))
     except ValueError as error:
         raise CursorInvalid("The cursor is not one that this list gave out.") from error
+    if moment.tzinfo is None:
+        raise CursorInvalid("The cursor is not one that this list gave out.")
+    return moment, run_id
 
 
 def _beyond(cursor: Cursor) -> Q:
@@ -240,6 +243,11 @@ def run_detail(*, tenant_id: int, run_id: UUID) -> RunDetail | None:
         parent_run_id=found["parent_task__run_id"],
         parent_task=found["parent_task__key"],
     )
+
+
+def run_exists(*, tenant_id: int, run_id: UUID) -> bool:
+    """Whether the tenant has this run. One statement."""
+    return Run.objects.filter(tenant_id=tenant_id, id=run_id).exists()
 
 
 def run_params(*, tenant_id: int, run_id: UUID) -> str | None:
