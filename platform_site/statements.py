@@ -10,13 +10,44 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import resources
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 from psycopg import sql
 
 _COMMENT = re.compile(r"--[^\n]*")
+
+
+def array_literal(values: list[Any]) -> str:
+    """A list as PostgreSQL writes an array; the statement names its type (``%(ids)s::uuid[]``).
+
+    The driver's own dumping of lists is written in Python and generic: for the statements here, a dozen arrays
+    each, it took a third of an operation's time.
+    """
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, (int, UUID)):  # a bool is written True, which PostgreSQL reads
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    raise TypeError(f"{type(value).__name__} does not go into an array.")
+
+
+def _bound(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: array_literal(value) if isinstance(value, list) else value for name, value in params.items()
+    }
 
 
 class Statements:
@@ -36,21 +67,21 @@ class Statements:
     def rows(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         """Run a statement that returns rows and return all of them."""
         with connection.cursor() as cursor:
-            cursor.execute(self.texts[name], params)
+            cursor.execute(self.texts[name], _bound(params))
             rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
     def records(self, name: str, /, **params: Any) -> list[dict[str, Any]]:
         """Run a statement that returns rows and return them by column name."""
         with connection.cursor() as cursor:
-            cursor.execute(self.texts[name], params)
+            cursor.execute(self.texts[name], _bound(params))
             names = [column.name for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def run(self, name: str, /, **params: Any) -> int:
         """Run a statement for its effect and return how many rows it touched."""
         with connection.cursor() as cursor:
-            cursor.execute(self.texts[name], params)
+            cursor.execute(self.texts[name], _bound(params))
             touched: int = cursor.rowcount
         return touched
 
@@ -78,7 +109,7 @@ class Batch:
 
     def add(self, statements: Statements, name: str, expect: int | None = None, /, **params: Any) -> Call:
         """Note a statement. ``expect`` is how many rows it must touch; its ``rows`` are there after ``run``."""
-        call = Call(name, statements.texts[name], params, expect)
+        call = Call(name, statements.texts[name], _bound(params), expect)
         self._calls.append(call)
         return call
 
