@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import OperationalError, transaction
 
 from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessionInvalid
-from dispatch.lease import lease_token, token_digest
-from dispatch.operations.inputs import MAX_RESOLVED_BYTES, Input, resolve_inputs
+from dispatch.lease import LIVE_WORKER_STATES, lease_token, token_digest
+from dispatch.operations.inputs import Input, resolve_inputs
 from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
 from dispatch.sessions import WorkerIdentity, accepted_classes
 from dispatch.statements import sql
@@ -27,7 +27,6 @@ from platform_site.database import database_now
 from workflows.compiled import compiled_version, version_number
 from workflows.kernel.canonical import JsonValue
 from workflows.kernel.definition import CompiledWorkflow
-from workflows.kernel.format import MAX_INPUT_BYTES
 from workflows.ledger import Birth, RunLedger, TaskRef
 
 ROUNDS = 3
@@ -35,6 +34,8 @@ MIN_CANDIDATE_RUNS = 32
 CONTENDED_WAIT_MS = 100
 CONTENDED_RETRY_MS = 50
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+LEASE_BYTES = 1024
+"""What a lease takes of the answer beside its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def claim(
     if slots > worker.max_concurrency:
         raise WorkerCapacityExceeded
     call = _Call(worker, session_token, slots, claim_no, lease_duration)
-    claimed = Claimed()
+    claimed = Claimed(retry_after_ms=CONTENDED_RETRY_MS)  # every round found something that came to nothing
     for _ in range(ROUNDS):
         try:
             claimed = _claim_once(call, wait_for=None)
@@ -124,9 +125,12 @@ def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
     with transaction.atomic(durable=True):
         if wait_for is not None:
             set_lock_timeout(CONTENDED_WAIT_MS)
-        [(answered, *version)] = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
+        standing = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
+        state, answered, *version = standing[0] if standing else (WorkerState.OFFLINE, False)
+        _check_session(state)
         if answered:
             return Claimed(leases=_repeat(call))
+        _check_taking(state)
         classes = accepted_classes(call.worker, tuple(version))
         run_ids = _lock_runs(call, classes, wait_for)
         if not run_ids:
@@ -172,16 +176,26 @@ class _Load:
 
 def _lock_worker(call: _Call, classes: Sequence[int]) -> _Load:
     found = sql.rows("lock_worker", worker_id=call.worker.id)
-    state = WorkerState(found[0][0]) if found else WorkerState.OFFLINE
-    if state is WorkerState.DRAINING:
-        raise WorkerDraining
-    if state is not WorkerState.ACTIVE:
-        raise WorkerSessionInvalid
+    state = found[0][0] if found else WorkerState.OFFLINE
+    _check_session(state)
     # A new statement: it sees what committed while the lock was waited for.
     [(leases, answered, ready)] = sql.rows(
         "worker_load", worker_id=call.worker.id, claim_no=call.claim_no, classes=list(classes)
     )
+    if not answered:
+        _check_taking(state)
     return _Load(max(call.worker.max_concurrency - leases, 0), answered, ready)
+
+
+def _check_session(state: str) -> None:
+    if state not in LIVE_WORKER_STATES:
+        raise WorkerSessionInvalid
+
+
+def _check_taking(state: str) -> None:
+    """A draining worker takes no more, but may hear again what it was given before."""
+    if state != WorkerState.ACTIVE:
+        raise WorkerDraining
 
 
 def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
@@ -200,7 +214,7 @@ def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
             if value.error_code:
                 refused.append((_unheld(birth), value.error_code, value.error_message))
                 continue
-            room -= _weight(value)
+            room -= LEASE_BYTES + value.size
             if room < 0 and taken:
                 break
             taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
@@ -210,11 +224,6 @@ def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
         if refused:
             sql.run("cancel_dispatches", ids=[birth.dispatch_id for birth, _, _ in refused], now=now)
     return [lease for _, lease in taken]
-
-
-def _weight(value: Input) -> int:
-    """What a lease takes of the answer, in bytes: measured where it was resolved, else the most it may be."""
-    return 1024 + (value.size or (0 if value.value is None else min(MAX_INPUT_BYTES, MAX_RESOLVED_BYTES)))
 
 
 def _birth(call: _Call, row: Mapping[str, Any], compiled: CompiledWorkflow, now: datetime) -> Birth:

@@ -65,7 +65,7 @@ def heartbeat(
     with transaction.atomic(durable=True):
         held = {row["id"]: row for row in sql.records("lock_leases_of_worker", worker_id=worker_id)}
         now = database_now()
-        known = [named for named in leases if _is_valid(held.get(named.dispatch_id), named, worker_id, now)]
+        known = {named for named in leases if _is_valid(held.get(named.dispatch_id), named, worker_id, now)}
         if known:
             sql.run("renew_leases", ids=[named.dispatch_id for named in known], now=now, lease=lease_duration)
         _mark_lost(held, leases, answered_through, now)
@@ -74,12 +74,11 @@ def heartbeat(
             raise WorkerSessionInvalid
         gone = [named for named in leases if named not in known]
         owners = _owners(gone)
-    renewed = set(known)
     answers = [
         LeaseAnswer(
             named.dispatch_id, LeaseStatus.RENEWED, _remaining(held[named.dispatch_id], now, lease_duration)
         )
-        if named in renewed
+        if named in known
         else LeaseAnswer(named.dispatch_id, _gone(owners.get(named.dispatch_id), named, worker_id))
         for named in leases
     ]

@@ -1,6 +1,6 @@
 """Take back leases that ended without a result.
 
-Candidates are read without locks; run and dispatch are then locked in one skip-locked statement, and everything
+Candidates are read without locks; run and dispatch are then locked in one skip-locked statement, and all
 is read again under the lock: a heartbeat may just have renewed what looked expired.
 """
 
@@ -22,6 +22,9 @@ from dispatch.states import DispatchState
 from workflows.ledger import RunLedger
 from workflows.ledger.settle import Ended, Ending, settle_attempts
 
+LOOK_AHEAD = 20
+"""Candidates looked at for each lease that may be ended: those of busy runs are passed over."""
+
 
 def reap(*, fence: Fence, limit: int = 500) -> int:
     """End up to ``limit`` leases that ran out, were lost on their way, or whose worker is gone; how many.
@@ -29,12 +32,13 @@ def reap(*, fence: Fence, limit: int = 500) -> int:
     Locks runs and dispatches skip-locked, then (if draining) workers.
     """
     # Before the transaction: even the fence alone costs a durable commit, and mostly no lease has ended.
-    candidates = [dispatch_id for (dispatch_id,) in sql.rows("reap_candidates", limit=limit)]
+    found = sql.rows("reap_candidates", limit=limit * LOOK_AHEAD)
+    candidates = [dispatch_id for (dispatch_id,) in found]
     if not candidates:
         return 0
     with transaction.atomic(durable=True):
         fence.check()
-        locked = sql.rows("reap_lock", ids=candidates)
+        locked = sql.rows("reap_lock", ids=candidates, limit=limit)
         if not locked:
             return 0
         with RunLedger.over({run_id for _, run_id in locked}, actor="coordinator") as ledger:
@@ -49,16 +53,20 @@ def reap(*, fence: Fence, limit: int = 500) -> int:
 
 
 def _ending(row: Mapping[str, Any], now: datetime, since: datetime) -> Ending | None:
-    """How the lease ended, or None if it is in order after all."""
+    """How the lease ended, or None if it is in order after all.
+
+    What never arrived never ran, so it cannot have timed out; and a worker that could not renew could not have
+    sent its result in time either: an outage comes before the deadline.
+    """
     if row["state"] != DispatchState.LEASED:
         return None
-    if row["attempt_deadline"] <= now:
-        return Ending.TIMED_OUT
     if row["lost_at"] is not None:
         return Ending.RELEASED
-    if row["lease_expires_at"] <= now or row["worker_state"] not in LIVE_WORKER_STATES:
-        return Ending.OUTAGE if row["renewed_at"] < since else Ending.INTERRUPTED
-    return None
+    if row["lease_expires_at"] > now and row["worker_state"] in LIVE_WORKER_STATES:
+        return None
+    if row["renewed_at"] < since:
+        return Ending.OUTAGE
+    return Ending.TIMED_OUT if row["attempt_deadline"] <= now else Ending.INTERRUPTED
 
 
 _SAID = {

@@ -1,7 +1,8 @@
--- Lock the first claimable ones that nobody holds, in that order.
-SELECT id
-FROM workflows_run
-WHERE id = ANY(%(run_ids)s::uuid[]) AND state IN ('pending', 'running') AND cancel_requested_at IS NULL
-ORDER BY array_position(%(run_ids)s::uuid[], id)
+-- Lock the first claimable ones that nobody holds, in the order given.
+SELECT run.id
+FROM unnest(%(run_ids)s::uuid[]) WITH ORDINALITY AS candidate(run_id, place)
+JOIN workflows_run AS run ON run.id = candidate.run_id
+WHERE run.state IN ('pending', 'running') AND run.cancel_requested_at IS NULL
+ORDER BY candidate.place
 LIMIT %(slots)s
-FOR NO KEY UPDATE SKIP LOCKED
+FOR NO KEY UPDATE OF run SKIP LOCKED

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from dispatch.errors import LeaseLost
+from dispatch.leadership import LeadershipLost
+from dispatch.models import Worker
 from dispatch.operations.claim import Claimed, Lease, claim
 from dispatch.operations.complete import Item, Outcome, complete
+from dispatch.operations.drain import drain
+from dispatch.operations.heartbeat import Beat, NamedLease, heartbeat
+from dispatch.operations.promote_retries import promote_retries
 from dispatch.operations.queue_ready import queue_ready
 from dispatch.operations.register import register
+from dispatch.operations.release import release
 from dispatch.operations.results import check_result
 from dispatch.operations.skips import Skips
 from dispatch.sessions import WorkerIdentity, find_session
+from dispatch.states import WorkerState
 from platform_site.access.tenants import default_tenant
 from workflows.operations.publish_version import publish_workflow
+from workflows.operations.request_cancel import request_cancel
 from workflows.operations.start_run import RunRequest, start_run
 
 LEASE = timedelta(seconds=15)
@@ -28,6 +38,13 @@ class OpenFence:
 
     def check(self) -> None:
         return None
+
+
+class ShutFence:
+    """A fence that never holds: whoever checks it must write nothing."""
+
+    def check(self) -> None:
+        raise LeadershipLost("this leader no longer leads")
 
 
 @dataclass
@@ -61,11 +78,50 @@ class TestWorker:
         items = [Item(lease.dispatch_id, lease.token, check_result(sent)) for lease in leases]
         return complete(worker_id=self.identity.id, items=items)
 
+    def beat(
+        self, leases: Sequence[Lease], *, answered_through: int | None = None, lease: timedelta = LEASE
+    ) -> Beat:
+        """A heartbeat that lists these leases; by default every call so far was answered."""
+        return heartbeat(
+            worker_id=self.identity.id,
+            leases=[NamedLease(one.dispatch_id, one.token) for one in leases],
+            answered_through=self.calls if answered_through is None else answered_through,
+            lease_duration=lease,
+        )
+
+    def release(self, lease: Lease) -> Outcome:
+        """Give one lease back unstarted."""
+        return release(worker_id=self.identity.id, dispatch_id=lease.dispatch_id, lease_token=lease.token)
+
+    def drain(self) -> WorkerState:
+        """Take nothing more."""
+        return drain(worker_id=self.identity.id)
+
+    def state(self) -> str:
+        """Its stored state."""
+        return Worker.objects.get(pk=self.identity.id).state
+
+    def request_cancel(self, run_id: UUID) -> None:
+        """Ask for a cancel, as a person would; here for brevity."""
+        request_cancel(run_ids=[run_id], tenant_id=None, actor="ann")
+
+    def stop(self) -> None:
+        """Give back what is held and leave in order."""
+        for lease in self.leases.values():
+            with suppress(LeaseLost):
+                self.release(lease)
+        assert self.drain() is WorkerState.STOPPED
+
 
 def a_worker(
-    *, slots: int = 16, kinds: Sequence[str] = KINDS, name: str = "w", labels: dict[str, str] | None = None
+    *,
+    slots: int = 16,
+    kinds: Sequence[str] = KINDS,
+    name: str = "w",
+    labels: dict[str, str] | None = None,
+    tenant_id: int | None = None,
 ) -> TestWorker:
-    """Register a worker that serves every tenant."""
+    """Register a worker; it serves every tenant unless one is named."""
     registered = register(
         display_name=name,
         protocol_version=1,
@@ -73,7 +129,7 @@ def a_worker(
         max_concurrency=slots,
         labels=labels or {},
         drills=False,
-        tenant_id=None,
+        tenant_id=tenant_id,
     )
     identity = find_session(registered.session_token)
     assert identity is not None
@@ -115,4 +171,14 @@ def queue_all(*, dispatch_limit: int = 10_000) -> int:
     skips.begin_pass()
     while queued := queue_ready(fence=OpenFence(), dispatch_limit=dispatch_limit, skips=skips):
         total += queued
+    return total
+
+
+def promote_all() -> int:
+    """Let the coordinator promote until no retry is due."""
+    total = 0
+    skips = Skips()
+    skips.begin_pass()
+    while promoted := promote_retries(fence=OpenFence(), skips=skips):
+        total += promoted
     return total
