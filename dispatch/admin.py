@@ -16,7 +16,7 @@ class DispatchInline(BoundedInline[Dispatch, Worker]):
     model = Dispatch
     verbose_name_plural = "dispatches (the latest 50)"
     fields = ("id", "state", "task_key", "attempt_number", "leased_at", "lease_expires_at", "finished_at")
-    ordering = ("-id",)
+    ordering = ("-leased_at", "-id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Dispatch]:
         return super().get_queryset(request).select_related("task")

@@ -92,7 +92,7 @@ class AttemptInline(BoundedInline[Attempt, Run]):
         "error_code",
         "reason",
     )
-    ordering = ("-id",)
+    ordering = ("-started_at", "-id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         return super().get_queryset(request).select_related("task")

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.mixins import AccessMixin
 from django.contrib.auth.views import LoginView
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -54,6 +54,8 @@ class SignedInMixin(AccessMixin):
             return self.handle_no_permission()
         if not self.principal.reaches(self.needed_role):
             raise PermissionDenied
+        if "\0" in request.path or any("\0" in value for value in request.GET.values()):
+            raise BadRequest("The address holds a character that no name can have.")
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # the view behind
         return response
 

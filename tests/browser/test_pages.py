@@ -17,6 +17,7 @@ PAGES = {
     "run": "/runs/{run}",
     "run, narrowed": "/runs/{run}?state=succeeded",
     "events": "/runs/{run}?tab=events",
+    "attempts": "/runs/{run}?tab=attempts",
     "params": "/runs/{run}?tab=params",
     "cancel": "/runs/{run}/cancel",
     "running task": "/runs/{run}/tasks/clean-c",

@@ -11,7 +11,12 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
+from platform_site.access.principal import Principal
+from platform_site.access.roles import Role
+from platform_site.access.tenants import default_tenant
+from platform_site.console import views
 from platform_site.console.navigation import NAVIGATION
+from platform_site.console.views import ConsoleView
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -55,6 +60,17 @@ def test_a_person_who_may_act_for_no_tenant_is_told_so(client: Client) -> None:
     answer = client.get("/")
     assert answer.status_code == 403
     assert "This is not allowed" in answer.content.decode()
+    assert "Sign out" in answer.content.decode()
+
+
+def test_a_page_may_need_more_than_looking(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    viewer = Principal("user:1", "user", default_tenant().id, "default", Role.VIEWER, "viewer")
+    monkeypatch.setattr(views, "principal_of_user", lambda _: viewer)
+    client.force_login(User.objects.create_user("viewer"))
+    monkeypatch.setattr(ConsoleView, "needed_role", Role.OPERATOR)
+    assert client.get("/workers").status_code == 403
+    monkeypatch.setattr(ConsoleView, "needed_role", Role.VIEWER)
+    assert client.get("/workers").status_code == 200
 
 
 def test_a_live_part_without_a_session_reloads_its_page(client: Client) -> None:

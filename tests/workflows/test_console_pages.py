@@ -44,6 +44,8 @@ def test_every_page_is_shown(staff: Client) -> None:
         f"/runs/{run}": "Why it waits",
         f"/runs/{run}?tab=events": "lease expired",
         f"/runs/{run}?tab=params": "without params",
+        f"/runs/{run}?tab=attempts": "interrupted",
+        f"/runs/{run}?tab=attempts&state=timed_out": "No attempt",
         f"/runs/{run}?state=running": "Show all tasks",
         f"/runs/{run}/cancel": "Cancel this run?",
         f"/runs/{run}/tasks/clean-c": "page 31 of 50",
@@ -64,6 +66,7 @@ def test_every_page_is_shown(staff: Client) -> None:
         f"/runs/{NOBODY}/tasks/a",
         "/workflows/nobody",
         "/workflows/nobody/versions/1",
+        "/workflows/nobody/versions/" + "9" * 30,
     ],
 )
 def test_what_is_not_there_is_a_404(staff: Client, address: str) -> None:
@@ -75,8 +78,12 @@ def test_nonsense_in_an_address_is_a_400(staff: Client) -> None:
     for address in (
         "/runs?state=paused",
         "/runs?at=nonsense",
+        "/runs?workflow=%00",
+        "/workflows/%00",
+        f"/runs/{run}/tasks/%00",
         f"/runs/{run}?tab=secrets",
         f"/runs/{run}?state=paused",
+        f"/runs/{run}?tab=attempts&state=paused",
         f"/runs/{run}?at=nonsense",
         f"/runs/{run}?tab=events&before=-1",
         f"/runs/{run}?tab=events&before={'9' * 40}",
@@ -168,6 +175,7 @@ def test_pages_cost_the_same_for_few_and_many_rows(
         f"/runs/{run.id}": 3,
         f"/runs/{run.id}?tab=events": 3,
         f"/runs/{run.id}?tab=params": 3,
+        f"/runs/{run.id}?tab=attempts": 3,
         f"/runs/{run.id}/tasks/late": 5,
         "/workflows": 1,
         "/workflows/index": 4,

@@ -12,7 +12,7 @@ from django.db import connection
 from platform_site.access.models import Tenant
 from tests.browser.history import History, TaskFacts, busy_platform, change, handbook_tasks
 from workflows import queries
-from workflows.kernel.states import RunState, TaskState
+from workflows.kernel.states import AttemptState, RunState, TaskState
 from workflows.models import Run
 from workflows.queries.cursors import Cursor, CursorInvalid, decode
 
@@ -111,6 +111,7 @@ def test_nothing_is_shown_to_another_tenant(stranger: int) -> None:
     assert queries.run_params(**where) is None
     assert queries.run_tasks(**where).rows == ()
     assert queries.next_retries(**where) == ()
+    assert queries.run_attempts(**where) == ()
     assert queries.task_detail(**where, key="clean-c") is None
     assert queries.run_events(**where).rows == ()
     assert queries.list_workflows(tenant_id=stranger).rows == ()
@@ -175,10 +176,21 @@ def test_long_outputs_attempts_and_logs_are_cut_and_say_so(history: History) -> 
     done = queries.task_detail(**where, key="list", output_limit=5)
     assert done is not None
     assert (done.output, done.output_bytes, done.output_cut) == ('{"fil', 13, True)
-    running = queries.task_detail(**where, key="clean-c", attempt_limit=1, log_limit=3)
+    latest = queries.task_detail(**where, key="clean-c", attempt_limit=1)
+    assert latest is not None
+    assert (len(latest.attempt_rows), latest.more_attempts) == (1, True)
+    assert {line.attempt for line in latest.logs} == {2}
+    running = queries.task_detail(**where, key="clean-c", log_limit=3)
     assert running is not None
-    assert (len(running.attempt_rows), running.more_attempts) == (1, True)
     assert (len(running.logs), running.more_logs) == (3, True)
+
+
+def test_attempts_of_a_run_come_newest_first(history: History) -> None:
+    where: dict[str, Any] = {"tenant_id": history.tenant.id, "run_id": busy_platform()}
+    latest = queries.run_attempts(**where, limit=2)
+    assert [(row.task_key, row.attempt.number) for row in latest] == [("clean-d", 2), ("clean-c", 2)]
+    (lost,) = queries.run_attempts(**where, states=frozenset({AttemptState.INTERRUPTED}))
+    assert (lost.task_key, lost.attempt.reason) == ("clean-c", "lease expired")
 
 
 def test_events_are_read_both_ways(history: History) -> None:
@@ -246,6 +258,7 @@ def test_reads_cost_the_same_for_few_and_many_rows(
         (1, lambda: queries.run_params(tenant_id=tenant, run_id=run_id)),
         (1, lambda: queries.run_tasks(tenant_id=tenant, run_id=run_id)),
         (1, lambda: queries.next_retries(tenant_id=tenant, run_id=run_id)),
+        (1, lambda: queries.run_attempts(tenant_id=tenant, run_id=run_id)),
         (4, lambda: queries.task_detail(tenant_id=tenant, run_id=run_id, key="late")),
         (4, lambda: queries.task_detail(tenant_id=tenant, run_id=run_id, key="t-0")),
         (1, lambda: queries.run_events(tenant_id=tenant, run_id=run_id)),

@@ -18,7 +18,7 @@ from platform_site.console.views import ConsoleView, with_query
 from workflows import queries
 from workflows.console.waiting import run_reasons, task_reason
 from workflows.errors import RunNotFound
-from workflows.kernel.states import RunState, TaskState
+from workflows.kernel.states import AttemptState, RunState, TaskState
 from workflows.operations.request_cancel import request_cancel
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ TALLY_ORDER = (
 
 #: What a page shows of a text that may be megabytes; the API gives the whole.
 SHOWN_CHARACTERS = 65_536
+#: The latest attempts of a run that its page lists; a task's page has all of its own.
+SHOWN_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,12 @@ class RunView(ConsoleView):
         run_id: UUID = self.kwargs["run_id"]
         run = found(queries.run_detail(tenant_id=self.tenant_id, run_id=run_id), "run")
         tab = self.request.GET.get("tab", "tasks")
-        parts = {"tasks": self._tasks, "events": self._events, "params": self._params}
+        parts = {
+            "tasks": self._tasks,
+            "attempts": self._attempts,
+            "events": self._events,
+            "params": self._params,
+        }
         if tab not in parts:
             raise BadRequest(f"{tab!r} is no tab of a run.")
         retries: tuple[queries.TaskRow, ...] = ()
@@ -163,6 +170,24 @@ class RunView(ConsoleView):
             "shown_of": run.tasks_total if state is None else run.counts[state],
             "next": with_query(self.request, at=page.next),
             "previous": with_query(self.request, at=page.previous),
+        }
+
+    def _attempts(self, run: queries.RunDetail) -> dict[str, Any]:
+        state = _state(AttemptState, self.request.GET.get("state", ""))
+        every = Choice("all", with_query(self.request, state=None), state is None)
+        each = [
+            Choice(known.value, with_query(self.request, state=known.value), state is known)
+            for known in AttemptState
+        ]
+        return {
+            "attempts": queries.run_attempts(
+                tenant_id=self.tenant_id,
+                run_id=run.id,
+                states=frozenset() if state is None else frozenset({state}),
+                limit=SHOWN_ATTEMPTS,
+            ),
+            "choices": [every, *each],
+            "bound": SHOWN_ATTEMPTS,
         }
 
     def _events(self, run: queries.RunDetail) -> dict[str, Any]:

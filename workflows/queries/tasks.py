@@ -74,6 +74,14 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAttempt:
+    """An attempt with the key of its task."""
+
+    task_key: str
+    attempt: AttemptRow
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """One line that an action logged in attempt number `attempt`."""
 
@@ -240,7 +248,7 @@ def task_detail(
     parts = json.loads(definition, parse_int=str)  # as text: an input may hold integers of any length
     wanted = list(parts.get("depends_on", ()))
     tries, more_attempts = _attempts(run_id, found["id"], attempt_limit)
-    logs, more_logs = _logs(run_id, found["id"], log_limit)
+    logs, more_logs = _logs(tries, log_limit)
     return TaskDetail(
         **_facts(found),
         definition=definition,
@@ -250,7 +258,7 @@ def task_detail(
         requires=found["requires"],
         output=found["output_start"],
         output_bytes=found["output_size"],
-        attempt_rows=tries,
+        attempt_rows=tuple(tries.values()),
         more_attempts=more_attempts,
         logs=logs,
         more_logs=more_logs,
@@ -274,22 +282,42 @@ def _dependencies(run_id: UUID, keys: list[str]) -> tuple[Dependency, ...]:
     return tuple(Dependency(key, TaskState(state)) for key, state in found.values_list("key", "state"))
 
 
-def _attempts(run_id: UUID, task_id: int, limit: int) -> tuple[tuple[AttemptRow, ...], bool]:
+def run_attempts(
+    *, tenant_id: int, run_id: UUID, states: frozenset[AttemptState] = frozenset(), limit: int = 100
+) -> tuple[RunAttempt, ...]:
+    """The latest attempts of a run, newest first, at most `limit`. One statement.
+
+    Not ordered by the key alone: its index would tempt the planner to walk back through every run's attempts.
+    """
+    attempts = Attempt.objects.filter(run_id=run_id, run__tenant_id=tenant_id)
+    if states:
+        attempts = attempts.filter(state__in=sorted(state.value for state in states))
+    found = attempts.order_by("-started_at", "-id").values("task__key", *_ATTEMPT_COLUMNS)[:limit]
+    return tuple(RunAttempt(values.pop("task__key"), _attempt(values)) for values in found)
+
+
+def _attempt(values: dict[str, Any]) -> AttemptRow:
+    return AttemptRow(**{**values, "state": AttemptState(values["state"])})
+
+
+def _attempts(run_id: UUID, task_id: int, limit: int) -> tuple[dict[int, AttemptRow], bool]:
+    """The latest attempts by identity, newest first, and whether there are older ones."""
     found = list(
         Attempt.objects.filter(run_id=run_id, task_id=task_id)
         .order_by("-number")
-        .values(*_ATTEMPT_COLUMNS)[: limit + 1]
+        .values("id", *_ATTEMPT_COLUMNS)[: limit + 1]
     )
-    rows = tuple(AttemptRow(**{**values, "state": AttemptState(values["state"])}) for values in found[:limit])
-    return rows, len(found) > limit
+    return {values.pop("id"): _attempt(values) for values in found[:limit]}, len(found) > limit
 
 
-def _logs(run_id: UUID, task_id: int, limit: int) -> tuple[tuple[LogLine, ...], bool]:
-    """The latest lines of all attempts, newest first; by attempt, as their index is kept."""
+def _logs(tries: Mapping[int, AttemptRow], limit: int) -> tuple[tuple[LogLine, ...], bool]:
+    """The latest lines of these attempts, newest first. By their identities, which is how the index has them."""
     lines = (
-        AttemptLog.objects.filter(attempt__run_id=run_id, attempt__task_id=task_id)
+        AttemptLog.objects.filter(attempt_id__in=[*tries, 0])  # 0 is none: asked even without attempts
         .order_by("-attempt_id", "-id")
-        .values_list("id", "attempt__number", "at", "level", "text")[: limit + 1]
+        .values_list("id", "attempt_id", "at", "level", "text")[: limit + 1]
     )
-    found = [LogLine(*line) for line in lines]
+    found = [
+        LogLine(line, tries[attempt].number, at, level, text) for line, attempt, at, level, text in lines
+    ]
     return tuple(found[:limit]), len(found) > limit
