@@ -25,7 +25,7 @@ from dispatch.operations.locking import (
     sqlstate,
 )
 from dispatch.operations.results import CheckedResult
-from dispatch.operations.settling import held_lease, lock_leases, stop_if_drained, task_of
+from dispatch.operations.settling import LeaseLocks, held_lease, stop_if_drained, task_of
 from dispatch.statements import sql
 from dispatch.states import DispatchState
 from platform_site import wake
@@ -83,8 +83,9 @@ def _settle(worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID]) -> 
     try:
         with transaction.atomic(durable=True):
             set_lock_timeout(LOCK_TIMEOUT_MS)
-            with RunLedger.open(run_ids, actor="worker") as ledger:
-                rows = lock_leases(item.dispatch_id for item in items)
+            locks = LeaseLocks(item.dispatch_id for item in items)
+            with RunLedger.open(run_ids, actor="worker", then=locks.batch) as ledger:
+                rows = locks.rows()
                 outcomes, accepted = _judge(worker_id, items, rows, ledger.now)
                 settle_attempts(ledger, (_ended(item, rows) for item in accepted), random=random)
                 _complete_dispatches(ledger, accepted)

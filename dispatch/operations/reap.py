@@ -16,7 +16,7 @@ from django.db import transaction
 from dispatch.lease import LIVE_WORKER_STATES
 from dispatch.liveness import liveness_gap
 from dispatch.operations.locking import Fence
-from dispatch.operations.settling import lock_leases, stop_if_drained, task_of
+from dispatch.operations.settling import LeaseLocks, stop_if_drained, task_of
 from dispatch.statements import sql
 from dispatch.states import DispatchState
 from workflows.ledger import RunLedger
@@ -41,8 +41,11 @@ def reap(*, fence: Fence, limit: int = 500) -> int:
         locked = sql.rows("reap_lock", ids=candidates, limit=limit)
         if not locked:
             return 0
-        with RunLedger.over({run_id for _, run_id in locked}, actor="coordinator") as ledger:
-            rows = lock_leases(dispatch_id for dispatch_id, _ in locked)
+        locks = LeaseLocks(dispatch_id for dispatch_id, _ in locked)
+        with RunLedger.over(
+            {run_id for _, run_id in locked}, actor="coordinator", then=locks.batch
+        ) as ledger:
+            rows = locks.rows()
             [(since,)] = sql.rows("read_liveness", gap=liveness_gap()) or [(ledger.now,)]
             endings = {row["id"]: _ending(row, ledger.now, since) for row in rows.values()}
             ended = [row for row in rows.values() if endings[row["id"]] is not None]

@@ -10,7 +10,7 @@ from django.db import transaction
 from dispatch.errors import LeaseLost
 from dispatch.lease import owns, valid
 from dispatch.operations.complete import Outcome
-from dispatch.operations.settling import held_lease, lock_leases, stop_if_drained, task_of
+from dispatch.operations.settling import LeaseLocks, held_lease, stop_if_drained, task_of
 from dispatch.statements import sql
 from dispatch.states import DispatchState
 from platform_site import wake
@@ -27,8 +27,9 @@ def release(*, worker_id: UUID, dispatch_id: UUID, lease_token: str) -> Outcome:
     if not found:
         raise LeaseLost
     with transaction.atomic(durable=True):
-        with RunLedger.open([found[0][1]], actor="worker") as ledger:
-            rows = lock_leases([dispatch_id])
+        locks = LeaseLocks([dispatch_id])
+        with RunLedger.open([found[0][1]], actor="worker", then=locks.batch) as ledger:
+            rows = locks.rows()
             row = rows.get(dispatch_id)
             if row is None or not owns(held_lease(row), worker_id=worker_id, token=lease_token):
                 raise LeaseLost

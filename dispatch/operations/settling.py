@@ -9,18 +9,25 @@ from uuid import UUID
 
 from dispatch.lease import HeldLease
 from dispatch.statements import sql
+from platform_site.statements import Batch
 from dispatch.states import DispatchState, WorkerState
 from workflows.ledger import TaskRef
 
 
-def lock_leases(dispatch_ids: Iterable[UUID]) -> dict[UUID, dict[str, Any]]:
-    """The dispatches by id, locked in ascending order. Their runs must be locked already."""
-    rows = sql.records("lock_leases", ids=sorted(set(dispatch_ids)))
-    return {row["id"]: row for row in rows}
+class LeaseLocks:
+    """The locks on some dispatches, to be taken behind their runs: ``RunLedger.open(..., then=locks.batch)``."""
+
+    def __init__(self, dispatch_ids: Iterable[UUID]) -> None:
+        self.batch = Batch()
+        self._call = self.batch.add(sql, "lock_leases", ids=sorted(set(dispatch_ids)))
+
+    def rows(self) -> dict[UUID, dict[str, Any]]:
+        """The locked dispatches by id, with their tasks and workers."""
+        return {row["id"]: row for row in self._call.records()}
 
 
 def held_lease(row: Mapping[str, Any]) -> HeldLease:
-    """A row of lock_leases as the pure predicate wants it."""
+    """A row of these as the pure predicate wants it."""
     worker_state = row["worker_state"]
     return HeldLease(
         state=DispatchState(row["state"]),
@@ -33,7 +40,7 @@ def held_lease(row: Mapping[str, Any]) -> HeldLease:
 
 
 def task_of(row: Mapping[str, Any]) -> TaskRef:
-    """The task of a row of lock_leases."""
+    """The task of such a row."""
     return TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])
 
 

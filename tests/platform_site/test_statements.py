@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from platform_site.statements import Batch, Statements, UnexpectedRowCount, array_literal, copy_rows
 
-_NOBODY = {"worker_id": UUID(int=0), "claim_no": 1}
 storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 moments = st.datetimes(
     min_value=datetime(1, 1, 2),  # noqa: DTZ001 - the strategy adds the zone itself
@@ -83,11 +82,11 @@ def test_a_batch_notices_that_another_number_of_rows_was_touched() -> None:
 
 @pytest.mark.django_db
 def test_a_batch_gives_the_rows_of_each_statement() -> None:
-    statements = Statements("dispatch.sql")
     batch = Batch()
-    first, second = batch.add(statements, "claim_answered", **_NOBODY), batch.add(statements, "live_pools")
+    first = batch.add(Statements("workflows.ledger.sql"), "read_clock")
+    second = batch.add(Statements("dispatch.sql"), "live_pools")
     batch.run()
-    assert first.rows[0][0] is False
+    assert first.records()[0].keys() == {"clock_timestamp"}
     assert second.rows == []
     batch.run()  # nothing noted, nothing sent
 

@@ -29,8 +29,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from platform_site.database import database_now, require_transaction
-from platform_site.statements import Statements
+from platform_site.database import require_transaction
+from platform_site.statements import Batch, Statements
 from workflows.kernel.states import RunState, TaskState
 from workflows.ledger.flush import flush
 from workflows.ledger.moves import LedgerError, Moves
@@ -45,33 +45,47 @@ _open: ContextVar[bool] = ContextVar("run_ledger_open", default=False)
 class RunLedger(Moves):
     """Moves of locked runs, flushed together. Made by `open` or `over`, never directly."""
 
-    def __init__(self, runs: Sequence[LockedRun], *, actor: str) -> None:
-        super().__init__(runs, actor=actor)
-        self._now: datetime | None = None
+    def __init__(self, runs: Sequence[LockedRun], *, actor: str, now: datetime) -> None:
+        super().__init__(runs, actor=actor, now=now)
         self.became = Became()
 
     @classmethod
     @contextmanager
-    def open(cls, run_ids: Iterable[UUID], *, actor: str = "") -> Iterator[RunLedger]:
-        """Lock the runs plainly by ascending id, then work on them. Unknown ids are simply absent."""
-        with cls._session(_sql.records("lock_runs", run_ids=sorted(set(_checked(run_ids)))), actor) as ledger:
+    def open(
+        cls, run_ids: Iterable[UUID], *, actor: str = "", then: Batch | None = None
+    ) -> Iterator[RunLedger]:
+        """Lock the runs plainly by ascending id, then work on them. Unknown ids are simply absent.
+
+        ``then`` holds the operation's further locks: taken behind the runs and before the clock is read.
+        """
+        with cls._session("lock_runs", sorted(set(run_ids)), actor, then) as ledger:
             yield ledger
 
     @classmethod
     @contextmanager
-    def over(cls, run_ids: Iterable[UUID], *, actor: str = "") -> Iterator[RunLedger]:
-        """Work on runs that the operation has locked itself, for instance skip-locked."""
-        with cls._session(_sql.records("read_runs", run_ids=_checked(run_ids)), actor) as ledger:
+    def over(
+        cls, run_ids: Iterable[UUID], *, actor: str = "", then: Batch | None = None
+    ) -> Iterator[RunLedger]:
+        """Work on runs that the operation has locked itself, for instance skip-locked. ``then`` as in `open`."""
+        with cls._session("read_runs", list(run_ids), actor, then) as ledger:
             yield ledger
 
     @classmethod
     @contextmanager
-    def _session(cls, rows: list[dict[str, Any]], actor: str) -> Iterator[RunLedger]:
-        if _open.get():
-            raise LedgerError("A ledger is open already; an operation opens one.")
-        ledger = cls([_locked_run(row) for row in rows], actor=actor)
+    def _session(
+        cls, statement: str, run_ids: list[UUID], actor: str, then: Batch | None
+    ) -> Iterator[RunLedger]:
+        _refuse_misuse()
         token = _open.set(True)
         try:
+            # One round trip; the server runs them in this order, so the clock is read under every lock.
+            batch = Batch()
+            runs = batch.add(_sql, statement, run_ids=run_ids)
+            if then is not None:
+                batch.extend(then)
+            clock = batch.add(_sql, "read_clock")
+            batch.run()
+            ledger = cls([_locked_run(row) for row in runs.records()], actor=actor, now=clock.rows[0][0])
             yield ledger
             if ledger.dirty:
                 ledger.became = flush(ledger, ledger.now)
@@ -81,23 +95,17 @@ class RunLedger(Moves):
         finally:
             _open.reset(token)
 
-    @property
-    def now(self) -> datetime:
-        """Database time, read once, when first asked for: ask after every lock is held."""
-        if self._now is None:
-            self._now = database_now()
-        return self._now
 
-
-def _checked(run_ids: Iterable[UUID]) -> list[UUID]:
+def _refuse_misuse() -> None:
     require_transaction()
+    if _open.get():
+        raise LedgerError("A ledger is open already; an operation opens one.")
     # The test case's own transaction around everything is not a savepoint of ours.
     blocks = [block for block in connection.atomic_blocks if not getattr(block, "_from_testcase", False)]
     if len(blocks) > 1:
         raise LedgerError(
             "The ledger works in the outermost transaction only; there is a savepoint around it."
         )
-    return list(run_ids)
 
 
 def _locked_run(row: dict[str, Any]) -> LockedRun:

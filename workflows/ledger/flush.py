@@ -55,7 +55,7 @@ def _settle(changed: Sequence[RunWork], now: datetime) -> Became:
         if final is not None or work.state.terminal:
             became.settled[work.run.id] = work.state
         became.ready += sum(delta for delta in work.ready_delta.values() if delta > 0)
-        became.freed |= work.open and work.run.active >= work.run.concurrency
+        became.freed |= work.open and work.active < work.run.active and work.counts[TaskState.READY] > 0
     return became
 
 

@@ -22,12 +22,9 @@ class LedgerError(RuntimeError):
 class Moves:
     """Collects moves in memory. Nothing is written before the flush."""
 
-    @property
-    def now(self) -> datetime:
-        """Database time; the ledger reads it once, when first asked for."""
-        raise NotImplementedError
-
-    def __init__(self, runs: Sequence[LockedRun], *, actor: str) -> None:
+    def __init__(self, runs: Sequence[LockedRun], *, actor: str, now: datetime) -> None:
+        self.now = now
+        """Database time, read after the locks."""
         self.actor = actor
         self.runs = {run.id: run for run in runs}
         self.work = {run.id: RunWork(run) for run in runs}
