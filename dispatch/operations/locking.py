@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
@@ -14,6 +14,9 @@ from platform_site.database import require_transaction
 
 LOCK_NOT_AVAILABLE = "55P03"
 DEADLOCK_DETECTED = "40P01"
+STUBBORN_WAIT_MS = 1000
+MOST_BATCHES = 10
+"""Batches of one call that may find every run of theirs busy."""
 
 
 class Fence(Protocol):
@@ -34,6 +37,30 @@ def set_lock_timeout(milliseconds: int) -> None:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{milliseconds}ms"])
 
 
+def past_the_busy(duty: str, skips: Skips, batch: Callable[[UUID | None], int]) -> int:
+    """Run ``batch`` until it changes something; how much it changed.
+
+    ``batch(None)`` looks past the runs it skipped before. When that leaves nothing, one run that was busy in two
+    passes running is waited for: ``batch(run_id)``. A batch that only skipped is not the end of the work.
+    """
+    for _ in range(MOST_BATCHES):
+        skipped = len(skips.left_out(duty))
+        changed = batch(None)
+        if changed:
+            return changed
+        if len(skips.left_out(duty)) == skipped:
+            break
+    stubborn = skips.take_stubborn(duty)
+    if stubborn is None:
+        return 0
+    try:
+        return batch(stubborn)
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        return 0
+
+
 def lock_free_runs(duty: str, run_ids: Sequence[UUID], skips: Skips) -> dict[UUID, int]:
     """Lock those of the runs that are open and that nobody holds; note the others as skipped.
 
@@ -47,5 +74,5 @@ def lock_free_runs(duty: str, run_ids: Sequence[UUID], skips: Skips) -> dict[UUI
 
 def lock_stubborn_run(run_id: UUID) -> dict[UUID, int]:
     """Wait up to a second for one run. Empty if it is still held after that, or no longer open."""
-    set_lock_timeout(1000)
+    set_lock_timeout(STUBBORN_WAIT_MS)
     return dict(sql.rows("lock_run_plainly", run_id=run_id))

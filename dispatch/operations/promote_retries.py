@@ -6,15 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 
-from dispatch.operations.locking import (
-    LOCK_NOT_AVAILABLE,
-    Fence,
-    lock_free_runs,
-    lock_stubborn_run,
-    sqlstate,
-)
+from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
 from workflows.ledger import RunLedger, TaskRef
@@ -25,26 +19,27 @@ BATCH_TASKS = 1_000
 
 
 def promote_retries(*, fence: Fence, skips: Skips) -> int:
-    """Promote one batch of due retries; how many. Locks runs by ascending id, skipping those held."""
-    stubborn = skips.take_stubborn(DUTY)
+    """Promote one batch of due retries; how many. Locks runs by ascending id, skipping those held.
+
+    A run that was skipped in two passes running is waited for, alone, up to a second.
+    """
+    return past_the_busy(DUTY, skips, lambda only: _promote(fence=fence, skips=skips, only=only))
+
+
+def _promote(*, fence: Fence, skips: Skips, only: UUID | None) -> int:
     # Before the transaction: even the fence alone costs a durable commit, and mostly nothing is due.
-    candidates = [] if stubborn else _due(skips)
-    if stubborn is None and not candidates:
+    candidates = [only] if only else _due(skips)
+    if not candidates:
         return 0
-    try:
-        with transaction.atomic(durable=True):
-            fence.check()
-            locked = lock_stubborn_run(stubborn) if stubborn else lock_free_runs(DUTY, candidates, skips)
-            if not locked:
-                return 0
-            rows = sql.records("pick_due", run_ids=list(locked), tasks=BATCH_TASKS)
-            with RunLedger.over({row["run_id"] for row in rows}, actor="coordinator") as ledger:
-                ledger.promote_tasks(_task(row) for row in rows)
-            return len(rows)
-    except OperationalError as error:
-        if stubborn is None or sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
-        return 0
+    with transaction.atomic(durable=True):
+        fence.check()
+        locked = lock_stubborn_run(only) if only else lock_free_runs(DUTY, candidates, skips)
+        if not locked:
+            return 0
+        rows = sql.records("pick_due", run_ids=list(locked), tasks=BATCH_TASKS)
+        with RunLedger.over({row["run_id"] for row in rows}, actor="coordinator") as ledger:
+            ledger.promote_tasks(_task(row) for row in rows)
+        return len(rows)
 
 
 def _due(skips: Skips) -> list[UUID]:

@@ -10,17 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 from uuid_utils.compat import uuid7
 
 from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_load, read_pools
-from dispatch.operations.locking import (
-    LOCK_NOT_AVAILABLE,
-    Fence,
-    lock_free_runs,
-    lock_stubborn_run,
-    sqlstate,
-)
+from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
 from workflows.ledger import RunLedger, TaskRef
@@ -35,15 +29,11 @@ def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
 
     A run that was skipped in two passes running is waited for, alone, up to a second.
     """
-    stubborn = skips.take_stubborn(DUTY)
-    if stubborn is None:
-        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=None)
-    try:
-        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=stubborn)
-    except OperationalError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
-        return 0
+
+    def batch(only: UUID | None) -> int:
+        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=only)
+
+    return past_the_busy(DUTY, skips, batch)
 
 
 def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from dispatch.operations.capacity import orphaned, read_load, read_pools
-from dispatch.operations.locking import Fence, lock_free_runs
+from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
 from workflows.ledger import RunLedger, TaskRef
@@ -21,20 +22,23 @@ BATCH_TASKS = 1_000
 def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
     """Requeue one batch of pending dispatches that no active worker accepts; how many.
 
-    Locks runs by ascending id, skipping those held, then the dispatches.
+    Locks runs by ascending id, skipping those held, then the dispatches. A run that was skipped in two passes
+    running is waited for, alone, up to a second.
     """
+    return past_the_busy(DUTY, skips, lambda only: _requeue(fence=fence, skips=skips, only=only))
+
+
+def _requeue(*, fence: Fence, skips: Skips, only: UUID | None) -> int:
     # Before the transaction: even the fence alone costs a durable commit, and mostly there are no orphans.
     classes = orphaned(read_pools(), read_load())
     if not classes:
         return 0
-    found = sql.rows(
-        "orphan_runs", classes=classes, tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY)
-    )
-    if not found:
+    candidates = [only] if only else _orphaned_runs(classes, skips)
+    if not candidates:
         return 0
     with transaction.atomic(durable=True):
         fence.check()
-        locked = lock_free_runs(DUTY, [run_id for (run_id,) in found], skips)
+        locked = lock_stubborn_run(only) if only else lock_free_runs(DUTY, candidates, skips)
         if not locked:
             return 0
         rows = sql.records("pick_orphans", run_ids=list(locked), classes=classes, tasks=BATCH_TASKS)
@@ -42,6 +46,17 @@ def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
             ledger.requeue_tasks((_task(row) for row in rows), reason="no worker takes it")
             sql.run("cancel_dispatches", ids=[row["dispatch_id"] for row in rows], now=ledger.now)
         return len(rows)
+
+
+def _orphaned_runs(classes: Sequence[int], skips: Skips) -> list[UUID]:
+    rows = sql.rows(
+        "orphan_runs",
+        classes=list(classes),
+        tasks=BATCH_TASKS,
+        batch=BATCH_RUNS,
+        skipped=skips.left_out(DUTY),
+    )
+    return [run_id for (run_id,) in rows]
 
 
 def _task(row: Mapping[str, Any]) -> TaskRef:

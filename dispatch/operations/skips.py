@@ -1,6 +1,7 @@
 """Runs that a coordinator pass found locked and left out, so that one busy run holds nobody up.
 
-A run skipped in two passes running is waited for, alone, so that it cannot be passed over for ever.
+A run skipped in two passes running is waited for, alone, so that it cannot be passed over for ever: one of them a
+call, and only when nothing else is left to do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ class Skips:
     def __init__(self) -> None:
         self._this: dict[str, set[UUID]] = {}
         self._before: dict[str, set[UUID]] = {}
+        self._waited_for: dict[str, UUID] = {}
 
     def begin_pass(self) -> None:
         self._before, self._this = self._this, {}
@@ -27,10 +29,12 @@ class Skips:
         return sorted(self._this.get(duty, ()))
 
     def take_stubborn(self, duty: str) -> UUID | None:
-        """One run that was skipped in this pass and the one before; it is given out once."""
+        """One run that was skipped in this pass and the one before; each is given out once, and all take turns."""
         both = self._this.get(duty, set()) & self._before.get(duty, set())
         if not both:
             return None
-        run_id = min(both)
+        last = self._waited_for.get(duty)
+        run_id = min((one for one in both if last is None or one > last), default=min(both))
+        self._waited_for[duty] = run_id
         self._before[duty].discard(run_id)
         return run_id

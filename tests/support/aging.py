@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -10,7 +11,7 @@ from django.db import connection
 from dispatch.operations.claim import Lease
 
 
-def _run(statement: str, **params: object) -> None:
+def _run(statement: str, **params: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
 

@@ -44,7 +44,7 @@ class ShutFence:
     """A fence that never holds: whoever checks it must write nothing."""
 
     def check(self) -> None:
-        raise LeadershipLost("this leader no longer leads")
+        raise LeadershipLost(1)
 
 
 @dataclass
