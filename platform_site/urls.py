@@ -11,8 +11,8 @@ from platform_site.home import OverviewView
 from platform_site.metrics_view import MetricsView
 
 urlpatterns: list[URLResolver | URLPattern] = [
+    path("api/v1/", include("dispatch.api.urls")),  # first: workers call many times a second
     path("api/v1/", include("workflows.api.urls")),
-    path("api/v1/", include("dispatch.api.urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
     path("admin/", admin.site.urls),

@@ -15,7 +15,8 @@ from django.db import transaction
 from dispatch.errors import LeaseLost
 from dispatch.lease import owns, valid
 from dispatch.operations.results import clean
-from dispatch.operations.settling import held_lease, lock_leases
+from dispatch.operations.settling import held_lease
+from dispatch.statements import sql
 from platform_site.database import database_now
 from workflows.operations.record_progress import (
     MAX_LINE_BYTES,
@@ -63,9 +64,10 @@ def report_logs(
 
 
 def _held(worker_id: UUID, dispatch_id: UUID, lease_token: str) -> Mapping[str, Any]:
-    row = lock_leases([dispatch_id]).get(dispatch_id)
-    if row is None:
+    rows = sql.records("lock_leases", ids=[dispatch_id])
+    if not rows:
         raise LeaseLost
+    row = rows[0]
     lease = held_lease(row)
     if not owns(lease, worker_id=worker_id, token=lease_token) or not valid(lease, now=database_now()):
         raise LeaseLost

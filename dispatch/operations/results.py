@@ -20,6 +20,7 @@ from workflows.ledger.settle import Ending
 MAX_OUTPUT_BYTES = 64 * 1024
 MAX_ERROR_CODE_BYTES = 128
 MAX_ERROR_MESSAGE_BYTES = 8 * 1024
+_spelled = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 KINDS = (Ending.SUCCESS.value, Ending.TEMPORARY.value, Ending.PERMANENT.value)
 """How a worker may say that an attempt ended; the other endings are ours to find."""
 
@@ -89,8 +90,7 @@ def result_digest(result: Mapping[str, Any]) -> bytes:
 
 
 def _digest(sent: Any) -> bytes:
-    text = json.dumps(sent, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).digest()
+    return hashlib.sha256(_spelled(sent).encode()).digest()
 
 
 def clean(text: str, max_bytes: int) -> str:

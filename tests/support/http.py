@@ -1,4 +1,4 @@
-"""A client that speaks to the API as programs do: JSON, a bearer token, the worker protocol's header."""
+"""A client that speaks to the API as programs do, and holds every answer to the API's description."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from platform_site.access.models import Tenant
 from platform_site.access.operations.create_token import create_token
 from platform_site.access.roles import Role
 from platform_site.access.tenants import default_tenant
+from tests.support.openapi import check_answer
 
 PREFIX = "/api/v1/"
 
@@ -19,10 +20,11 @@ PREFIX = "/api/v1/"
 class Answered:
     """A response: its status, its headers and its JSON."""
 
-    def __init__(self, response: HttpResponse) -> None:
+    def __init__(self, method: str, path: str, response: HttpResponse) -> None:
         self.response = response
         self.status = response.status_code
         self.headers = response.headers
+        check_answer(method, PREFIX + path, self.status, self.json)
 
     @property
     def json(self) -> Any:
@@ -45,44 +47,47 @@ class Answered:
 class Api:
     """Calls below /api/v1 with one token."""
 
-    def __init__(self, token: str | None = None, **headers: str) -> None:
+    def __init__(self, token: str | None = None, headers: dict[str, str] | None = None) -> None:
         self.token = token
-        self.headers = dict(headers)
+        self.headers = headers or {}
         self._client = Client(raise_request_exception=False)
 
     def get(self, path: str, query: dict[str, Any] | None = None, **headers: str) -> Answered:
         response = self._client.get(PREFIX + path, query or {}, headers=self._headers(headers))
-        return Answered(response)
+        return Answered("GET", path, response)
 
     def post(self, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str) -> Answered:
         """POST a JSON value, or `raw` bytes as they are; with neither, an empty body."""
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
-        return Answered(
-            self._client.post(
-                PREFIX + path, content, content_type="application/json", headers=self._headers(headers)
-            )
+        response = self._client.post(
+            PREFIX + path, content, content_type="application/json", headers=self._headers(headers)
         )
+        return Answered("POST", path, response)
 
     def send(self, method: str, path: str, **headers: str) -> Answered:
-        return Answered(self._client.generic(method, PREFIX + path, headers=self._headers(headers)))
+        return Answered(
+            method, path, self._client.generic(method, PREFIX + path, headers=self._headers(headers))
+        )
 
     def _headers(self, more: dict[str, str]) -> dict[str, str]:
         own = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         return {**own, **self.headers, **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
-def api_as(role: Role | str, *, tenant: Tenant | None = None, **headers: str) -> Api:
+PROTOCOL = {"X-Worker-Protocol-Version": "1"}
+
+
+def api_as(role: str, *, tenant: Tenant | None = None) -> Api:
     """A client with a fresh token of this role."""
     token = create_token(tenant=tenant or default_tenant(), name=f"test {role}", role=Role(role))
-    return Api(token.plain, **headers)
+    return Api(token.plain, PROTOCOL if role == Role.WORKER_ENROLMENT else None)
 
 
 class WorkerApi:
     """A registered worker over HTTP: counts its claims, remembers its leases."""
 
     def __init__(self, *, tenant: Tenant | None = None, **registration: Any) -> None:
-        enrolment = api_as(Role.WORKER_ENROLMENT, tenant=tenant, X_Worker_Protocol_Version="1")
-        enrolment.headers = {"X-Worker-Protocol-Version": "1"}
+        enrolment = api_as("worker-enrolment", tenant=tenant)
         body = {
             "display_name": "http-worker",
             "protocol_version": 1,
@@ -93,8 +98,7 @@ class WorkerApi:
         answer = enrolment.post("workers/register", body)
         assert answer.status == 201, answer
         self.id: str = answer.json["worker_id"]
-        self.api = Api(answer.json["session_token"])
-        self.api.headers = {"X-Worker-Protocol-Version": "1"}
+        self.api = Api(answer.json["session_token"], PROTOCOL)
         self.calls = 0
 
     def post(self, call: str, body: Any = None, **more: Any) -> Answered:
