@@ -64,20 +64,28 @@ def find_session(session_token: str) -> WorkerIdentity | None:
     return identity
 
 
-_classes: LRUCache[tuple[object, ...], list[int]] = LRUCache(maxsize=CACHED_SESSIONS)
+@dataclass(frozen=True, slots=True)
+class KnownClasses:
+    """The task classes that a worker accepts, as of a ``version`` of all classes: their number and highest id."""
+
+    version: tuple[int, int | None]
+    ids: list[int]
 
 
-def accepted_classes(worker: WorkerIdentity, version: tuple[object, ...]) -> list[int]:
-    """The ids of the task classes that the worker accepts.
+_NOTHING_KNOWN = KnownClasses((0, None), [])
+_classes: LRUCache[UUID, KnownClasses] = LRUCache(maxsize=CACHED_SESSIONS)
 
-    ``version`` tells whether the classes known are still all there are; only a new one costs a query.
-    """
-    key = (worker.id, *version)
+
+def known_classes(worker: WorkerIdentity) -> KnownClasses:
+    """What this process last learned; compare its version before relying on it."""
     with _lock:
-        found = _classes.get(key)
-    if found is None:
-        rows = sql.rows("read_classes", kinds=sorted(worker.kinds), tenant_id=worker.tenant_id)
-        found = accepted_ids(worker.acceptor, (ClassFacts.from_row(*row) for row in rows))
-        with _lock:
-            _classes[key] = found
-    return found
+        return _classes.get(worker.id, _NOTHING_KNOWN)
+
+
+def learn_classes(worker: WorkerIdentity, version: tuple[int, int | None]) -> KnownClasses:
+    """Read the classes again, because there are new ones."""
+    rows = sql.rows("read_classes", kinds=sorted(worker.kinds), tenant_id=worker.tenant_id)
+    known = KnownClasses(version, accepted_ids(worker.acceptor, (ClassFacts.from_row(*row) for row in rows)))
+    with _lock:
+        _classes[worker.id] = known
+    return known

@@ -1,14 +1,21 @@
--- Runs with something pending for these classes, in the order of service. No locks.
-SELECT run_id
-FROM (
-    SELECT head.run_id, head.seq
-    FROM unnest(%(classes)s::int[]) AS accepted(class_id)
-    CROSS JOIN LATERAL (
-        SELECT run_id, seq FROM dispatch_dispatch
-        WHERE state = 'pending' AND task_class_id = accepted.class_id
-        ORDER BY seq LIMIT 256
-    ) AS head
-) AS heads
-GROUP BY run_id
-ORDER BY min(seq)
-LIMIT %(runs)s
+-- One look before any lock: how the worker stands; whether a call with this number was answered before; which task
+-- classes there are (ids only ever appear, so their number and the highest tell whether a copy of them is still
+-- whole); and the runs with something pending for these classes, in the order of service.
+SELECT worker.state,
+       EXISTS (SELECT 1 FROM dispatch_dispatch WHERE worker_id = %(worker_id)s AND claim_no = %(claim_no)s) AS answered,
+       (SELECT count(*) FROM workflows_taskclass) AS classes,
+       (SELECT max(id) FROM workflows_taskclass) AS highest_class,
+       ARRAY(
+           SELECT head.run_id
+           FROM unnest(%(classes)s::int[]) AS accepted(class_id)
+           CROSS JOIN LATERAL (
+               SELECT run_id, seq FROM dispatch_dispatch
+               WHERE state = 'pending' AND task_class_id = accepted.class_id
+               ORDER BY seq LIMIT 256
+           ) AS head
+           GROUP BY head.run_id
+           ORDER BY min(head.seq)
+           LIMIT %(runs)s
+       ) AS run_ids
+FROM dispatch_worker AS worker
+WHERE worker.id = %(worker_id)s
