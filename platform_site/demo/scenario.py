@@ -116,7 +116,7 @@ class Scenario:
             time.sleep(
                 0.3
             )  # what it had sent just before is answered by now, and its share read below is final
-            held = {task["key"] for task in self._client.tasks(run_id) if self._runs_on(run_id, task, name)}
+            held = {task["key"] for task in self._client.tasks(run_id) if _runs_on(task, name)}
             if not held:
                 child.signal(signal.SIGCONT)
                 continue
@@ -129,12 +129,6 @@ class Scenario:
                 "Watch the others take over when the leases run out."
             )
             return
-
-    def _runs_on(self, run_id: str, task: Mapping[str, Any], worker: str) -> bool:
-        if task["state"] != "running":
-            return False
-        attempts = self._client.task(run_id, task["key"])["attempts"]
-        return any(one["state"] == "running" and one["worker_name"] == worker for one in attempts)
 
     def _result(self, run_id: str, run: Mapping[str, Any]) -> Result:
         details = {
@@ -166,8 +160,12 @@ class Scenario:
         )
 
 
+def _runs_on(task: Mapping[str, Any], worker: str) -> bool:
+    return task["state"] == "running" and task["worker_name"] == worker
+
+
 def _interruption(key: str, detail: Mapping[str, Any] | None) -> Interruption | None:
-    attempts = detail["attempts"] if detail else []
+    attempts = detail["attempt_list"] if detail else []
     lost = [one for one in attempts if one["state"] == "interrupted"]
     succeeded = [one for one in attempts if one["state"] == "succeeded"]
     return Interruption(key, lost[0], succeeded[-1]) if lost and succeeded else None
