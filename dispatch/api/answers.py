@@ -104,10 +104,6 @@ class Completions(Answer):
     refill: RefillRefused | None = None
 
 
-class Noted(Answer):
-    """Kept."""
-
-
 class LogsKept(Answer):
     """How many lines were kept."""
 

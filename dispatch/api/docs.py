@@ -6,6 +6,7 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 
@@ -191,7 +192,7 @@ progress = extend_schema(
     summary="Say how far an attempt is",
     description="Only the latest is kept.",
     request=shapes.ProgressRequest,
-    responses=answers.Noted,
+    responses=OpenApiTypes.OBJECT,
     examples=[_sent({"lease_token": TOKEN, "percent": 40, "text": "page 4 of 10"})],
     **_CALL,
 )

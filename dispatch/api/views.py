@@ -68,7 +68,8 @@ class ProtocolView(ApiView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if request.headers.get(PROTOCOL_HEADER) != str(PROTOCOL_VERSION):
+        spoken = request.headers.get(PROTOCOL_HEADER)
+        if request.method == "POST" and spoken != str(PROTOCOL_VERSION):  # another method is 405
             raise WorkerProtocolUnsupported(f"The header {PROTOCOL_HEADER} must be {PROTOCOL_VERSION}.")
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
