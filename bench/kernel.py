@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import platform
 import statistics
 import sys
 import time
@@ -22,6 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.pages import machine, rewrite
 from workflows.kernel.definition import CompiledWorkflow, compile_workflow, load_compiled
 from workflows.kernel.errors import DefinitionInvalid
 from workflows.kernel.graph import Graph
@@ -32,7 +32,6 @@ ROUNDS = 5
 TASKS = 10_000
 RUNS = 1_000
 TASKS_PER_RUN = 100
-SECTION = ("<!-- kernel figures: start -->", "<!-- kernel figures: end -->")
 MEBIBYTE = 1024 * 1024
 
 
@@ -184,18 +183,6 @@ def comparison(figures: list[Figures]) -> str:
     return f"A graph for each run takes {times:.1f} times the time and {weights:.1f} times the memory."
 
 
-def machine() -> str:
-    """Where the figures were taken."""
-    model = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(
-            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model
-        )
-    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{model}, {os.cpu_count()} cores, {system}"
-
-
 def report(figures: list[Figures], command: str, rounds: int, load: float) -> str:
     """The section of the page."""
     table = ["| " + " | ".join(HEADINGS) + " |", "| --- | ---: | ---: | ---: | ---: |"]
@@ -207,16 +194,6 @@ def report(figures: list[Figures], command: str, rounds: int, load: float) -> st
         f"- Date: {time.strftime('%Y-%m-%d')}",
     ]
     return "\n".join([*facts, "", *table, "", comparison(figures)])
-
-
-def rewrite(page: Path, section: str) -> None:
-    """Replace what stands between the marks; raises ValueError if the page has none."""
-    text = page.read_text()
-    before, found, rest = text.partition(SECTION[0])
-    _, closed, after = rest.partition(SECTION[1])
-    if not found or not closed:
-        raise ValueError(f"{page} has no section between {SECTION[0]} and {SECTION[1]}.")
-    page.write_text(f"{before}{SECTION[0]}\n\n{section}\n\n{SECTION[1]}{after}")
 
 
 def main(arguments: list[str]) -> None:
@@ -238,7 +215,7 @@ def main(arguments: list[str]) -> None:
     console.print(comparison(figures))
     if options.write is not None:
         command = " ".join(["python -m bench.kernel", *arguments])
-        rewrite(options.write, report(figures, command, options.rounds, load))
+        rewrite(options.write, "kernel", report(figures, command, options.rounds, load))
         console.print(f"Written to {options.write}.")
 
 

@@ -23,6 +23,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from bench.pages import machine, rewrite
+
 POLL_SECONDS = 0.05
 DEADLINE_SECONDS = 300.0
 ENVIRONMENT = {"WORKLOAD_WEB_PROCESSES": "1", "WORKLOAD_WEB_THREADS": "64", "WORKLOAD_LOG_LEVEL": "WARNING"}
@@ -78,6 +80,8 @@ def cases() -> list[Case]:
         *(Case(f"eight-{w}x{s}", eight, w, s) for w, s in sizes),
         Case("chain-1x1", [chain("chain", 200)], 1, 1),
         Case("chain-2x16", [chain("chain", 200)], 2, 16),
+        Case("one-2x16", [independent("one", 1000)], 2, 16),
+        Case("layered-small-2x16", [layered("layered-small", 20, 50)], 2, 16),
         Case("layered-2x16", [layered("layered", 100, 100)], 2, 16),
         Case("layered-4x16", [layered("layered", 100, 100)], 4, 16),
     ]
@@ -118,7 +122,7 @@ class Client:
         return [ended[run_id] for run_id in run_ids]
 
 
-def measure(case: Case, rounds: int) -> tuple[list[float], list[float]]:
+def measure(case: Case, rounds: int, warm_up: int) -> tuple[list[float], list[float]]:
     """Seconds of each round as the client sees them, and milliseconds a task of each first run's own span."""
     from django.db import connections
 
@@ -144,7 +148,7 @@ def measure(case: Case, rounds: int) -> tuple[list[float], list[float]]:
         connections.close_all()
         client = Client(platform.address, token)
         _await_workers(client, case.workers)
-        for number in range(rounds + 1):  # the first warms up
+        for number in range(1 - warm_up, rounds + 1):
             names = []
             for definition in case.definitions:
                 named = {**definition, "id": f"{definition['id']}-{case.name}-{number}-{os.getpid()}".lower()}
@@ -157,7 +161,7 @@ def measure(case: Case, rounds: int) -> tuple[list[float], list[float]]:
             bad = [run["state"] for run in runs if run["state"] != "succeeded"]
             if bad:
                 raise RuntimeError(f"{case.name}: {bad}")
-            if number:
+            if number > 0:
                 seconds.append(took)
                 steps.append(_step(runs[0], len(case.definitions[0]["tasks"])))
     return seconds, steps
@@ -186,8 +190,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--case", action="append", help="only cases whose name contains this")
+    parser.add_argument("--case", action="append", help="only this case; may be repeated")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--no-warm-up", dest="warm_up", action="store_false", help="count the first round too"
+    )
     parser.add_argument("--write", type=Path, help="rewrite the section of this page")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="workload-bench-"))
@@ -200,9 +207,9 @@ def main() -> None:
     rows = []
     try:
         for case in cases():
-            if options.case and not any(part in case.name for part in options.case):
+            if options.case and case.name not in options.case:
                 continue
-            seconds, steps = measure(case, options.rounds)
+            seconds, steps = measure(case, options.rounds, int(options.warm_up))
             rates = [case.tasks / took for took in seconds]
             row = (
                 f"| {case.name} | {case.tasks} | {case.workers} x {case.slots} | "
@@ -213,8 +220,6 @@ def main() -> None:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if options.write:
-        from bench.pages import rewrite
-
         rewrite(options.write, "load", _table(rows, options.rounds))
 
 
@@ -225,8 +230,10 @@ def _figures(values: Sequence[float], digits: int) -> str:
 
 def _table(rows: Sequence[str], rounds: int) -> str:
     how = (
-        f"`python -m bench.load`, {rounds} rounds after one warm-up, median (range); "
-        f"{os.cpu_count()} cores for everything: client, web, coordinator, workers and database."
+        f"- Command: `python -m bench.load --rounds {rounds} --write docs/benchmarks.md`\n"
+        f"- Machine: {machine()}; all of it on this one: client, web, coordinator, workers and database\n"
+        f"- Rounds: {rounds} after one warm-up, all counted; median (range)\n"
+        f"- Date: {time.strftime('%Y-%m-%d')}"
     )
     return "\n".join([how, "", HEAD, *rows])
 

@@ -161,7 +161,7 @@ class Scenario:
 
 
 def _runs_on(task: Mapping[str, Any], worker: str) -> bool:
-    return task["state"] == "running" and task["worker_name"] == worker
+    return (task["state"], task["worker_name"]) == ("running", worker)
 
 
 def _interruption(key: str, detail: Mapping[str, Any] | None) -> Interruption | None:
