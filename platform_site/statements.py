@@ -95,6 +95,11 @@ class Call:
     params: Mapping[str, Any]
     expect: int | None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 class Batch:
@@ -113,6 +118,10 @@ class Batch:
         self._calls.append(call)
         return call
 
+    def extend(self, other: Batch) -> None:
+        """Note the statements of another batch behind these; their calls are filled when this one runs."""
+        self._calls += other._calls
+
     def run(self) -> None:
         """Send everything noted since the last run. Raises UnexpectedRowCount."""
         calls, self._calls = self._calls, []
@@ -127,6 +136,7 @@ class Batch:
                 if call.expect not in (None, cursor.rowcount):
                     raise UnexpectedRowCount(call.name, cursor.rowcount, call.expect)
                 if cursor.description is not None:
+                    call.columns = [column.name for column in cursor.description]
                     call.rows = cursor.fetchall()
 
 

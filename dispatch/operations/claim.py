@@ -19,17 +19,20 @@ from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessio
 from dispatch.lease import LIVE_WORKER_STATES, lease_token, token_digest
 from dispatch.operations.inputs import Input, resolve_inputs
 from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
-from dispatch.sessions import WorkerIdentity, accepted_classes
+from dispatch.sessions import WorkerIdentity, known_classes, learn_classes
 from dispatch.statements import sql
 from dispatch.states import WorkerState
 from platform_site import wake
 from platform_site.database import database_now
+from platform_site.statements import Batch
 from workflows.compiled import compiled_version, version_number
 from workflows.kernel.canonical import JsonValue
 from workflows.kernel.definition import CompiledWorkflow
 from workflows.ledger import Birth, RunLedger, TaskRef
 
 ROUNDS = 3
+CLASS_ROUNDS = 3
+"""How often a claim reads the task classes again when new ones keep appearing."""
 MIN_CANDIDATE_RUNS = 32
 CONTENDED_WAIT_MS = 100
 CONTENDED_RETRY_MS = 50
@@ -70,6 +73,8 @@ class Claimed:
     leases: list[Lease] = field(default_factory=list)
     retry_after_ms: int | None = None
     more_to_queue: bool = False
+    came_to_nothing: bool = False
+    """Every input was unresolvable and its task failed: there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,69 +127,61 @@ def _claim_contended(call: _Call, run_id: UUID) -> Claimed:
 
 
 def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
+    # Before the transaction: most looks find nothing, and what they find is looked at again under the locks.
+    look = _look(call)
+    _check_session(look.state)
+    if look.answered:
+        return Claimed(leases=_repeat(call))
+    _check_taking(look.state)
+    if not look.run_ids and wait_for is None:
+        return Claimed()
     with transaction.atomic(durable=True):
-        if wait_for is not None:
-            set_lock_timeout(CONTENDED_WAIT_MS)
-        standing = sql.rows("claim_answered", worker_id=call.worker.id, claim_no=call.claim_no)
-        state, answered, *version = standing[0] if standing else (WorkerState.OFFLINE, False)
-        _check_session(state)
-        if answered:
-            return Claimed(leases=_repeat(call))
-        _check_taking(state)
-        classes = accepted_classes(call.worker, tuple(version))
-        run_ids = _lock_runs(call, classes, wait_for)
-        if not run_ids:
-            return Claimed()
-        rows = sql.records("claim_pending", run_ids=run_ids, classes=classes, slots=call.slots)
-        if not rows:
-            raise _Retry(None)
-        load = _lock_worker(call, classes)
-        if load.answered:
-            return Claimed(leases=_repeat(call))
-        rows = rows[: load.free]
-        if not rows:
-            return Claimed()
-        leases = _lease(call, rows)
-    if not leases:
-        raise _Retry(None)  # every input was unresolvable and its task failed: the worker gets the next ones
-    return Claimed(leases=leases, more_to_queue=load.more_to_queue)
-
-
-def _lock_runs(call: _Call, classes: Sequence[int], wait_for: UUID | None) -> list[UUID]:
-    """Lock claimable runs; empty if there is no candidate. Raises _Retry if all are held by others."""
-    if wait_for is not None:
-        locked = [run_id for (run_id,) in sql.rows("claim_lock_one_run", run_id=wait_for)]
-        if not locked:
-            raise _Retry(None)
-        return locked
-    most = max(MIN_CANDIDATE_RUNS, 4 * call.slots)
-    candidates = [run_id for (run_id,) in sql.rows("claim_candidates", classes=list(classes), runs=most)]
-    if not candidates:
-        return []
-    rows = sql.rows("claim_lock_runs", run_ids=candidates, slots=call.slots)
-    if not rows:
-        raise _Retry(candidates[0])
-    return [run_id for (run_id,) in rows]
+        run_ids = _lock_runs(call, look.run_ids, wait_for)
+        claimed = _lease(call, run_ids, look.classes)
+    if claimed is None:  # meanwhile another call with this number was answered
+        return Claimed(leases=_repeat(call))
+    if claimed.came_to_nothing:  # raised behind the commit: the failures stand, and the worker gets the next
+        raise _Retry(None)
+    return claimed
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
-    free: int
+class _Look:
+    state: str
     answered: bool
-    more_to_queue: bool
+    run_ids: list[UUID]
+    classes: list[int]
 
 
-def _lock_worker(call: _Call, classes: Sequence[int]) -> _Load:
-    found = sql.rows("lock_worker", worker_id=call.worker.id)
-    state = found[0][0] if found else WorkerState.OFFLINE
-    _check_session(state)
-    # A new statement: it sees what committed while the lock was waited for.
-    [(leases, answered, ready)] = sql.rows(
-        "worker_load", worker_id=call.worker.id, claim_no=call.claim_no, classes=list(classes)
-    )
-    if not answered:
-        _check_taking(state)
-    return _Load(max(call.worker.max_concurrency - leases, 0), answered, ready)
+def _look(call: _Call) -> _Look:
+    known = known_classes(call.worker)
+    for _ in range(CLASS_ROUNDS):
+        rows = sql.rows(
+            "claim_candidates",
+            worker_id=call.worker.id,
+            claim_no=call.claim_no,
+            classes=known.ids,
+            runs=max(MIN_CANDIDATE_RUNS, 4 * call.slots),
+        )
+        if not rows:
+            raise WorkerSessionInvalid
+        state, answered, classes, highest, run_ids = rows[0]
+        if known.version == (classes, highest):
+            break
+        known = learn_classes(call.worker, (classes, highest))
+    return _Look(state, answered, run_ids, known.ids)
+
+
+def _lock_runs(call: _Call, candidates: Sequence[UUID], wait_for: UUID | None) -> list[UUID]:
+    """Lock claimable runs. Raises _Retry if there is none, naming the first if all are held by others."""
+    if wait_for is not None:
+        set_lock_timeout(CONTENDED_WAIT_MS)
+        rows = sql.rows("claim_lock_one_run", run_id=wait_for)
+    else:
+        rows = sql.rows("claim_lock_runs", run_ids=list(candidates), slots=call.slots)
+    if not rows:
+        raise _Retry(None if wait_for is not None else candidates[0])
+    return [run_id for (run_id,) in rows]
 
 
 def _check_session(state: str) -> None:
@@ -198,31 +195,52 @@ def _check_taking(state: str) -> None:
         raise WorkerDraining
 
 
-def _lease(call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
-    with RunLedger.over(
-        {row["run_id"] for row in rows}, actor=f"worker:{call.worker.display_name}"
-    ) as ledger:
-        versions = {run_id: run.version_id for run_id, run in ledger.runs.items()}
-        inputs = resolve_inputs(rows, versions)
-        now = ledger.now
-        taken: list[tuple[Birth, Lease]] = []
-        refused: list[tuple[Birth, str, str]] = []
-        room = MAX_RESPONSE_BYTES
-        for row, value in zip(rows, inputs, strict=True):
-            compiled = compiled_version(versions[row["run_id"]])
-            birth = _birth(call, row, compiled, now)
-            if value.error_code:
-                refused.append((_unheld(birth), value.error_code, value.error_message))
-                continue
-            room -= LEASE_BYTES + value.size
-            if room < 0 and taken:
-                break
-            taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
-        ledger.claim_tasks(birth for birth, _ in taken)
-        ledger.refuse_tasks(refused)
-        _write_leases(ledger, call, taken, now)
-        if refused:
-            sql.run("cancel_dispatches", ids=[birth.dispatch_id for birth, _, _ in refused], now=now)
+def _lease(call: _Call, run_ids: Sequence[UUID], classes: list[int]) -> Claimed | None:
+    """Lease what is pending of the locked runs; None if the call was answered meanwhile.
+
+    Dispatches are locked, then the worker; what it holds is counted in a statement behind its lock, which sees
+    what committed while the lock was waited for.
+    """
+    locks = Batch()
+    pending = locks.add(sql, "claim_pending", run_ids=list(run_ids), classes=classes, slots=call.slots)
+    worker = locks.add(sql, "lock_worker", worker_id=call.worker.id)
+    load = locks.add(sql, "worker_load", worker_id=call.worker.id, claim_no=call.claim_no, classes=classes)
+    with RunLedger.over(run_ids, actor=f"worker:{call.worker.display_name}", then=locks) as ledger:
+        if not pending.rows:
+            raise _Retry(None)
+        state = worker.rows[0][0] if worker.rows else WorkerState.OFFLINE
+        [(held, answered, more_to_queue)] = load.rows
+        _check_session(state)
+        if answered:
+            return None
+        _check_taking(state)
+        rows = pending.records()[: max(call.worker.max_concurrency - held, 0)]
+        leases = _take(ledger, call, rows)
+    return Claimed(leases=leases, more_to_queue=more_to_queue, came_to_nothing=bool(rows) and not leases)
+
+
+def _take(ledger: RunLedger, call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
+    versions = {run_id: run.version_id for run_id, run in ledger.runs.items()}
+    inputs = resolve_inputs(rows, versions)
+    now = ledger.now
+    taken: list[tuple[Birth, Lease]] = []
+    refused: list[tuple[Birth, str, str]] = []
+    room = MAX_RESPONSE_BYTES
+    for row, value in zip(rows, inputs, strict=True):
+        compiled = compiled_version(versions[row["run_id"]])
+        birth = _birth(call, row, compiled, now)
+        if value.error_code:
+            refused.append((_unheld(birth), value.error_code, value.error_message))
+            continue
+        room -= LEASE_BYTES + value.size
+        if room < 0 and taken:
+            break
+        taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
+    ledger.claim_tasks(birth for birth, _ in taken)
+    ledger.refuse_tasks(refused)
+    _write_leases(ledger, call, taken, now)
+    if refused:
+        ledger.batch.add(sql, "cancel_dispatches", ids=[one.dispatch_id for one, _, _ in refused], now=now)
     return [lease for _, lease in taken]
 
 
