@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dispatch.compatibility import Acceptor, ClassFacts, accepts
 from dispatch.statements import sql
+from platform_site.statements import Batch
 
 UNLIMITED = 2**31 - 1
 
@@ -56,25 +57,21 @@ class Capacity:
         return [tenant_id for tenant_id, room in self.tenant_rooms.items() if room <= 0]
 
 
-def read_pools() -> list[Pool]:
-    """The pools of active workers."""
-    return [
+def read_demand() -> tuple[list[Pool], Load]:
+    """The pools of active workers; every class with something ready or pending, and the totals. One round trip."""
+    batch = Batch()
+    live, open_ = batch.add(sql, "live_pools"), batch.add(sql, "open_classes")
+    batch.run()
+    pools = [
         Pool(Acceptor(frozenset(kinds), tenant_id, json.loads(labels)), int(slots))
-        for kinds, tenant_id, labels, slots in sql.rows("live_pools")
+        for kinds, tenant_id, labels, slots in live.rows
     ]
-
-
-def read_load() -> Load:
-    """Every class with something ready or pending, and the totals; one statement."""
-    rows = sql.rows("open_classes")
-    return Load(
-        classes=[
-            ClassLoad(ClassFacts.from_row(class_id, tenant_id, kind, requires), pending, ready)
-            for class_id, tenant_id, kind, requires, pending, ready, _, _ in rows
-        ],
-        leased=rows[0][6] if rows else 0,
-        quotas=rows[0][7] if rows else False,
-    )
+    classes = [
+        ClassLoad(ClassFacts.from_row(class_id, tenant_id, kind, requires), pending, ready)
+        for class_id, tenant_id, kind, requires, pending, ready, _, _ in open_.rows
+    ]
+    leased, quotas = open_.rows[0][6:8] if open_.rows else (0, False)
+    return pools, Load(classes=classes, leased=leased, quotas=quotas)
 
 
 def measure(pools: Sequence[Pool], load: Load, *, dispatch_limit: int) -> Capacity:

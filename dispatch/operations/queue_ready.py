@@ -13,10 +13,11 @@ from uuid import UUID
 from django.db import transaction
 from uuid_utils.compat import uuid7
 
-from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_load, read_pools
+from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_demand
 from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
+from platform_site.statements import Batch
 from workflows.ledger import RunLedger, TaskRef
 
 DUTY = "queue_ready"
@@ -39,7 +40,7 @@ def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
 def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:
     # Before the transaction: even the fence alone costs a durable commit. The room measured here stays: nobody
     # else queues, a claim moves pending to leased, and a later leader measures after our last commit.
-    capacity = measure(read_pools(), read_load(), dispatch_limit=dispatch_limit)
+    capacity = measure(*read_demand(), dispatch_limit=dispatch_limit)
     if not capacity.rooms or capacity.total <= 0:
         return 0
     candidates = _candidates(capacity, skips, only)
@@ -52,11 +53,8 @@ def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None
             if only is None
             else lock_stubborn_run(only)
         )
-        picked = _pick(capacity, candidates, heads)
-        if not picked:
-            return 0
-        _write(picked)
-        return len(picked)
+        locked = [one for one in candidates if heads.get(one[0], 0) > 0]
+        return _queue_locked(capacity, locked, heads) if locked else 0
 
 
 def _candidates(capacity: Capacity, skips: Skips, only: UUID | None) -> list[tuple[UUID, int, int]]:
@@ -71,14 +69,13 @@ def _candidates(capacity: Capacity, skips: Skips, only: UUID | None) -> list[tup
     return [(run, tenant, seat) for run, tenant, seat in rows if only in (None, run)]
 
 
-def _pick(
-    capacity: Capacity, candidates: Sequence[tuple[UUID, int, int]], heads: Mapping[UUID, int]
-) -> list[dict[str, Any]]:
-    locked = [one for one in candidates if heads.get(one[0], 0) > 0]
-    if not locked:
-        return []
+def _queue_locked(
+    capacity: Capacity, locked: Sequence[tuple[UUID, int, int]], heads: Mapping[UUID, int]
+) -> int:
+    pick = Batch()
     total = min(BATCH_TASKS, capacity.total)
-    return sql.records(
+    found = pick.add(
+        sql,
         "pick_ready",
         run_ids=[run_id for run_id, _, _ in locked],
         tenants=[tenant_id for _, tenant_id, _ in locked],
@@ -90,25 +87,27 @@ def _pick(
         per_run=-(-total // len(locked)),
         total=total,
     )
+    with RunLedger.over([run_id for run_id, _, _ in locked], actor="coordinator", then=pick) as ledger:
+        picked = found.records()
+        if picked:
+            _queue_picked(ledger, picked)
+    return len(picked)
 
 
-def _write(picked: Sequence[Mapping[str, Any]]) -> None:
-    with RunLedger.over({row["run_id"] for row in picked}, actor="coordinator") as ledger:
-        now = ledger.now
-        ledger.queue_tasks(
-            TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"])
-            for row in picked
-        )
-        ledger.batch.add(
-            sql,
-            "insert_dispatches",
-            now=now,
-            ids=[uuid7() for _ in picked],
-            run_ids=[row["run_id"] for row in picked],
-            task_ids=[row["id"] for row in picked],
-            class_ids=[row["task_class_id"] for row in picked],
-            traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
-        )
-        ledger.batch.add(
-            sql, "turn_tenants", now=now, tenant_ids=sorted({row["tenant_id"] for row in picked})
-        )
+def _queue_picked(ledger: RunLedger, picked: Sequence[Mapping[str, Any]]) -> None:
+    ledger.queue_tasks(
+        TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"]) for row in picked
+    )
+    ledger.batch.add(
+        sql,
+        "insert_dispatches",
+        len(picked),
+        now=ledger.now,
+        ids=[uuid7() for _ in picked],
+        run_ids=[row["run_id"] for row in picked],
+        task_ids=[row["id"] for row in picked],
+        class_ids=[row["task_class_id"] for row in picked],
+        traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
+    )
+    tenant_ids = sorted({row["tenant_id"] for row in picked})
+    ledger.batch.add(sql, "turn_tenants", now=ledger.now, tenant_ids=tenant_ids)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from dispatch.operations.capacity import orphaned, read_load, read_pools
+from dispatch.operations.capacity import orphaned, read_demand
 from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
@@ -30,7 +30,7 @@ def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
 
 def _requeue(*, fence: Fence, skips: Skips, only: UUID | None) -> int:
     # Before the transaction: even the fence alone costs a durable commit, and mostly there are no orphans.
-    classes = orphaned(read_pools(), read_load())
+    classes = orphaned(*read_demand())
     if not classes:
         return 0
     candidates = [only] if only else _orphaned_runs(classes, skips)
