@@ -34,12 +34,14 @@ OPERATIONS = frozenset(
         "progress",
         "logs",
         "drain",
-        "enqueue",
-        "reap",
-        "mark_offline",
         "converge_cancellations",
+        "mark_offline",
+        "stop_drained",
+        "reap",
+        "requeue_orphans",
+        "promote_retries",
+        "queue_ready",
         "snapshot",
-        "pass",
     }
 )
 OUTCOMES = frozenset({"success", "empty", "refused", "error"})

@@ -59,8 +59,7 @@ def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any
     options["server_side_binding"] = True
     # The hot statements are few and long: planned once a session instead of each time, they cost the server half.
     # A pooler in transaction mode that does not follow prepared statements needs prepare_threshold=none.
-    threshold = options.pop("prepare_threshold", PREPARE_THRESHOLD)
-    options["prepare_threshold"] = None if threshold == "none" else int(threshold)
+    options["prepare_threshold"] = _threshold(options.pop("prepare_threshold", str(PREPARE_THRESHOLD)))
     database.update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=True, ATOMIC_REQUESTS=False)
     if process_kind == "web":
         options["pool"] = {"min_size": 1, "max_size": web_threads + 2, "timeout": 5}
@@ -72,6 +71,14 @@ def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any
         # Building an index on a large table may take longer than any statement of the running platform.
         options["options"] = "-c statement_timeout=0"
     return database
+
+
+def _threshold(text: str) -> int | None:
+    if text == "none":
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise ImproperlyConfigured("prepare_threshold must be a whole number or none")
 
 
 def require_transaction(using: str = DEFAULT_DB_ALIAS) -> None:

@@ -93,3 +93,16 @@ def test_parameters_are_bound_by_the_server_and_sessions_carry_their_name() -> N
         cursor.execute("SELECT current_setting('application_name')")
         assert cursor.fetchone() == ("workload-test",)
     assert connection.settings_dict["OPTIONS"]["server_side_binding"] is True
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"), [("", 3), ("?prepare_threshold=0", 0), ("?prepare_threshold=none", None)]
+)
+def test_how_soon_statements_are_prepared_is_part_of_the_address(asked: str, got: int | None) -> None:
+    database = configure(f"postgresql://u@db.example/workload{asked}", process_kind="web", web_threads=4)
+    assert database["OPTIONS"]["prepare_threshold"] == got
+
+
+def test_a_threshold_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="prepare_threshold"):
+        configure("postgresql://u@db.example/w?prepare_threshold=soon", process_kind="web", web_threads=4)
