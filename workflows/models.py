@@ -70,7 +70,11 @@ class WorkflowVersion(models.Model):
 
 
 class Run(GuardedModel):
-    """One execution of a version. Its task counters are one column per task state."""
+    """One execution of a version. Its task counters are one column per task state.
+
+    Foreign keys here and below have no index of their own (``db_index=False``) where another index or constraint
+    begins with them, or where the rows they point to are never deleted: the tables are hot.
+    """
 
     OWNER = "workflows.ledger"
     GUARDED_FIELDS = frozenset(
@@ -80,8 +84,8 @@ class Run(GuardedModel):
     )
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    tenant = models.ForeignKey("access.Tenant", on_delete=models.PROTECT, related_name="+")
-    workflow = models.ForeignKey(Workflow, on_delete=models.PROTECT, related_name="runs")
+    tenant = models.ForeignKey("access.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    workflow = models.ForeignKey(Workflow, on_delete=models.PROTECT, related_name="runs", db_index=False)
     version = models.ForeignKey(WorkflowVersion, on_delete=models.PROTECT, related_name="runs")
     state = models.CharField(max_length=10, choices=_state_choices(RunState))
     revision = models.PositiveBigIntegerField()
@@ -210,12 +214,12 @@ class Task(GuardedModel):
         | {"started_at", "finished_at", "error_code", "error_message"}
     )
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     position = models.PositiveIntegerField()
     map_index = models.PositiveIntegerField(null=True)
     key = models.CharField(max_length=128)
     state = models.CharField(max_length=20, choices=_state_choices(TaskState))
-    task_class = models.ForeignKey(TaskClass, on_delete=models.PROTECT, related_name="+")
+    task_class = models.ForeignKey(TaskClass, on_delete=models.PROTECT, related_name="+", db_index=False)
     executor_kind = models.CharField(max_length=64)
     action = models.CharField(max_length=256)
     unmet_dependencies = models.PositiveIntegerField()
@@ -288,7 +292,7 @@ class Attempt(GuardedModel):
     OWNER = "workflows.ledger"
     GUARDED_FIELDS = frozenset({"state", "finished_at", "error_code", "error_message", "reason", "number"})
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="attempt_rows")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=12, choices=_state_choices(AttemptState))
@@ -354,7 +358,7 @@ class StateEvent(GuardedModel):
         {"run", "seq", "at", "entity", "key", "from_state", "to_state", "reason", "actor"}
     )
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveBigIntegerField()
     at = models.DateTimeField()
     entity = models.CharField(
@@ -385,9 +389,9 @@ class ReadyQueue(GuardedModel):
     OWNER = "workflows.ledger"
     GUARDED_FIELDS = frozenset({"ready", "open", "turn_at"})
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
-    task_class = models.ForeignKey(TaskClass, on_delete=models.PROTECT, related_name="+")
-    tenant = models.ForeignKey("access.Tenant", on_delete=models.CASCADE, related_name="+")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+    task_class = models.ForeignKey(TaskClass, on_delete=models.PROTECT, related_name="+", db_index=False)
+    tenant = models.ForeignKey("access.Tenant", on_delete=models.CASCADE, related_name="+", db_index=False)
     ready = models.IntegerField()
     open = models.BooleanField()
     turn_at = models.DateTimeField()

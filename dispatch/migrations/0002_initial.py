@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='dispatch',
             name='run',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workflows.run'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workflows.run'),
         ),
         migrations.AddField(
             model_name='dispatch',
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='dispatch',
             name='task_class',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass'),
         ),
         migrations.AddConstraint(
             model_name='leadership',
@@ -79,6 +79,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='dispatch',
             index=models.Index(condition=models.Q(('state', 'leased')), fields=['lease_expires_at'], name='dispatch_leased_exp'),
+        ),
+        migrations.AddIndex(
+            model_name='dispatch',
+            index=models.Index(condition=models.Q(('lost_at__isnull', False), ('state', 'leased')), fields=['lost_at'], name='dispatch_lost'),
         ),
         migrations.AddIndex(
             model_name='dispatch',

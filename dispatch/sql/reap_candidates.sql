@@ -1,6 +1,7 @@
 -- Leases that may have ended: run out, lost on their way, or of a worker that is gone. No locks. The time of the
 -- statement, because no index serves a comparison with a clock that may move while it runs.
-SELECT id FROM dispatch_dispatch WHERE state = 'leased' AND lease_expires_at <= statement_timestamp()
+(SELECT id FROM dispatch_dispatch WHERE state = 'leased' AND lease_expires_at <= statement_timestamp()
+ ORDER BY lease_expires_at LIMIT %(limit)s)
 UNION
 SELECT id FROM dispatch_dispatch WHERE state = 'leased' AND lost_at IS NOT NULL
 UNION

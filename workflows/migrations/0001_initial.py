@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                 ('created_by', models.CharField(max_length=200)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='access.tenant')),
             ],
         ),
         migrations.CreateModel(
@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, db_default='', help_text='why it is in this state', max_length=200)),
                 ('progress_percent', models.PositiveSmallIntegerField(null=True)),
                 ('progress_text', models.CharField(blank=True, db_default='', max_length=256)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tasks', to='workflows.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='tasks', to='workflows.run')),
             ],
         ),
         migrations.AddField(
@@ -98,7 +98,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, db_default='', max_length=200)),
                 ('log_bytes', models.PositiveIntegerField(db_default=0)),
                 ('log_truncated', models.BooleanField(db_default=False)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='workflows.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='workflows.run')),
                 ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempt_rows', to='workflows.task')),
             ],
         ),
@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='task',
             name='task_class',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass'),
         ),
         migrations.CreateModel(
             name='ReadyQueue',
@@ -126,9 +126,9 @@ class Migration(migrations.Migration):
                 ('ready', models.IntegerField()),
                 ('open', models.BooleanField()),
                 ('turn_at', models.DateTimeField()),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='access.tenant')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workflows.run')),
-                ('task_class', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass')),
+                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='access.tenant')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='workflows.run')),
+                ('task_class', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.taskclass')),
             ],
         ),
         migrations.CreateModel(
@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='workflow',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='workflows.workflow'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='workflows.workflow'),
         ),
         migrations.CreateModel(
             name='WorkflowVersion',
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
                 ('to_state', models.CharField(max_length=20)),
                 ('reason', models.CharField(blank=True, max_length=200)),
                 ('actor', models.CharField(blank=True, max_length=200)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='workflows.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='workflows.run')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('run', 'seq'), name='event_seq_unique')],
