@@ -23,6 +23,7 @@ OPTIONS: Mapping[str, str] = {
     "max_connections": "100",
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",
+    "autovacuum_naptime": "15s",  # the queue tables turn over within seconds; their dead rows must not wait a minute
     "jit": "off",  # compiling costs more than any of our statements takes
     "log_error_verbosity": "terse",  # details quote rows, which belong to tenants
     "timezone": "UTC",
