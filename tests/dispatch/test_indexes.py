@@ -187,7 +187,7 @@ def _found(pattern: re.Pattern[str], folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_statement_is_used_and_every_name_exists(package: str) -> None:
-    root = Path(str(resources.files(package.split(".")[0])))
+    root = Path(str(resources.files(package.partition(".")[0])))
     folders = {
         "dispatch.sql": [root],
         "workflows.ledger.sql": [root / "ledger"],

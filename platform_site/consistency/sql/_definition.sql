@@ -1,0 +1,2 @@
+-- The stored definition of a version.
+SELECT definition FROM workflows_workflowversion WHERE id = %(version_id)s
