@@ -206,13 +206,13 @@ def _lease(call: _Call, run_ids: Sequence[UUID], classes: list[int]) -> Claimed 
     worker = locks.add(sql, "lock_worker", worker_id=call.worker.id)
     load = locks.add(sql, "worker_load", worker_id=call.worker.id, claim_no=call.claim_no, classes=classes)
     with RunLedger.over(run_ids, actor=f"worker:{call.worker.display_name}", then=locks) as ledger:
-        if not pending.rows:
-            raise _Retry(None)
         state = worker.rows[0][0] if worker.rows else WorkerState.OFFLINE
         [(held, answered, more_to_queue)] = load.rows
         _check_session(state)
-        if answered:
+        if answered:  # asked first: the call that overtook this one may have taken all there was
             return None
+        if not pending.rows:
+            raise _Retry(None)
         _check_taking(state)
         rows = pending.records()[: max(call.worker.max_concurrency - held, 0)]
         leases = _take(ledger, call, rows)
