@@ -65,5 +65,5 @@ def everything_of(run_id: UUID) -> dict[str, list[Any]]:
     tables = {"run": Run.objects.filter(pk=run_id)}
     rows: dict[str, list[Any]] = {"run": list(tables["run"].values())}
     for model in (Task, Attempt, StateEvent, ReadyQueue, Dispatch):
-        rows[model.__name__] = list(model.objects.filter(run=run_id).order_by("pk").values())  # type: ignore[attr-defined] # each of them has a run
+        rows[model.__name__] = list(model.objects.filter(run=run_id).order_by("pk").values())
     return rows
