@@ -39,7 +39,13 @@ def let_deadline_pass(leases: Iterable[Lease]) -> None:
             attempt_deadline = clock_timestamp() - interval '1 millisecond'
         WHERE id = ANY(%(ids)s::uuid[])
         """,
-        ids=[lease.dispatch_id for lease in leases],
+        ids=(ids := [lease.dispatch_id for lease in leases]),
+    )
+    _run(
+        "UPDATE workflows_attempt SET deadline = attempt_deadline FROM dispatch_dispatch AS dispatch"
+        " WHERE dispatch.id = ANY(%(ids)s::uuid[]) AND workflows_attempt.run_id = dispatch.run_id"
+        " AND workflows_attempt.task_id = dispatch.task_id AND number = dispatch.attempt_number",
+        ids=ids,
     )
 
 
@@ -77,10 +83,20 @@ def let_retries_be_due(run_id: UUID) -> None:
 
 
 def let_turn_come(run_id: UUID, *, seconds: float) -> None:
-    """As if the run had waited so much longer for its turn."""
-    for table, column in (("workflows_run", "id"), ("workflows_readyqueue", "run_id")):
-        _run(
-            f"UPDATE {table} SET turn_at = turn_at - make_interval(secs => %(seconds)s) WHERE {column} = %(id)s",  # noqa: S608 - names from above
-            id=run_id,
-            seconds=seconds,
-        )
+    """As if the run had been started, or last served, so much earlier."""
+    _run(
+        """
+        UPDATE workflows_run
+        SET turn_at = turn_at - make_interval(secs => %(seconds)s),
+            last_dispatched_at = last_dispatched_at - make_interval(secs => %(seconds)s),
+            created_at = created_at - make_interval(secs => %(seconds)s)
+        WHERE id = %(id)s
+        """,
+        id=run_id,
+        seconds=seconds,
+    )
+    _run(
+        "UPDATE workflows_readyqueue SET turn_at = turn_at - make_interval(secs => %(seconds)s) WHERE run_id = %(id)s",
+        id=run_id,
+        seconds=seconds,
+    )
