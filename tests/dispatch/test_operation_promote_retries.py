@@ -55,6 +55,18 @@ def test_every_due_retry_becomes_ready_at_once() -> None:
     assert queue_all() == 5
 
 
+def test_of_one_run_only_what_is_due_becomes_ready() -> None:
+    worker = a_worker()
+    run_id = a_run([a_task("soon", retry=AGAIN), a_task("later", retry=AGAIN)])
+    queue_all()
+    soon, later = worker.claim(2).leases
+    worker.complete([soon], kind="temporary_failure", error_code="busy")
+    let_retries_be_due(run_id)
+    worker.complete([later], kind="temporary_failure", error_code="busy")
+    assert promote_all() == 1
+    assert task_states(run_id) == {"soon": "ready", "later": "waiting_retry"}
+
+
 def test_a_run_whose_cancel_was_asked_for_keeps_waiting() -> None:
     worker = a_worker()
     canceled, goes_on = _waiting(worker, name="one"), _waiting(worker, name="two")
