@@ -88,7 +88,7 @@ class Statements:
 
 @dataclass(slots=True)
 class Call:
-    """One statement of a batch; its rows are there once the batch ran."""
+    """One statement of a batch; its rows, and how many it touched, are there once the batch ran."""
 
     name: str
     text: str
@@ -96,6 +96,7 @@ class Call:
     expect: int | None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
+    touched: int = 0
 
     def records(self) -> list[dict[str, Any]]:
         """The rows by column name."""
@@ -133,8 +134,9 @@ class Batch:
                 for call, cursor in zip(calls, cursors, strict=True):
                     cursor.execute(call.text, call.params)
             for call, cursor in zip(calls, cursors, strict=True):
-                if call.expect not in (None, cursor.rowcount):
-                    raise UnexpectedRowCount(call.name, cursor.rowcount, call.expect)
+                call.touched = cursor.rowcount
+                if call.expect not in (None, call.touched):
+                    raise UnexpectedRowCount(call.name, call.touched, call.expect)
                 if cursor.description is not None:
                     call.columns = [column.name for column in cursor.description]
                     call.rows = cursor.fetchall()

@@ -82,7 +82,8 @@ def _settle(worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID]) -> 
         return []
     try:
         with transaction.atomic(durable=True):
-            set_lock_timeout(LOCK_TIMEOUT_MS)
+            if len(run_ids) > 1:  # a single run is waited for; it can be nobody else's hold-up
+                set_lock_timeout(LOCK_TIMEOUT_MS)
             locks = LeaseLocks(item.dispatch_id for item in items)
             with RunLedger.open(run_ids, actor="worker", then=locks.batch) as ledger:
                 rows = locks.rows()

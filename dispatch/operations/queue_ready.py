@@ -108,6 +108,5 @@ def _queue_picked(ledger: RunLedger, picked: Sequence[Mapping[str, Any]]) -> Non
         task_ids=[row["id"] for row in picked],
         class_ids=[row["task_class_id"] for row in picked],
         traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
+        tenant_ids=sorted({row["tenant_id"] for row in picked}),
     )
-    tenant_ids = sorted({row["tenant_id"] for row in picked})
-    ledger.batch.add(sql, "turn_tenants", now=ledger.now, tenant_ids=tenant_ids)

@@ -153,7 +153,7 @@ def _complete(count: int) -> Callable[[], object]:
 
 
 def _complete_many_runs(count: int) -> Callable[[], object]:
-    worker, leases = leased(count, runs=max(count // 5, 1))
+    worker, leases = leased(max(count, 2), runs=max(count // 5, 2))
     return lambda: worker.complete(leases)
 
 
@@ -255,28 +255,28 @@ def _drain(count: int) -> Callable[[], object]:
 
 PINNED: dict[Callable[[int], Callable[[], object]], int] = {
     _start: 8,
-    _queue: 13,
-    _queue_many_runs: 13,
-    _claim: 14,
-    _claim_many_runs: 14,
-    _claim_with_references: 14,
-    _refuse: 15,
+    _queue: 10,
+    _queue_many_runs: 10,
+    _claim: 12,
+    _claim_many_runs: 12,
+    _claim_with_references: 12,
+    _refuse: 13,
     _repeat: 3,
-    _complete: 11,
-    _complete_many_runs: 11,
-    _retry: 10,
-    _fail: 11,
-    _replay: 5,
-    _unlock: 12,
-    _skip: 11,
-    _cancel: 5,
+    _complete: 8,
+    _complete_many_runs: 9,
+    _retry: 7,
+    _fail: 8,
+    _replay: 4,
+    _unlock: 8,
+    _skip: 8,
+    _cancel: 3,
     _converge: 10,
-    _reap: 11,
-    _promote: 9,
-    _requeue: 12,
+    _reap: 9,
+    _promote: 7,
+    _requeue: 10,
     _beat: 4,
     _beat_with_lost: 4,
-    _release: 10,
+    _release: 7,
     _drain: 4,
 }
 

@@ -11,8 +11,9 @@ from workflows.kernel.states import TaskState, check_task_move
 class Edge:
     """One way from one task state to another.
 
-    ``statement`` names the SQL that guards on ``via[0]``; ``columns`` are its arrays after run and task
-    ids. An edge with three states passes through the middle one within a single transaction.
+    ``statement`` names the SQL that guards on ``via[0]``; ``columns`` are its arrays after run and task ids.
+    Where an attempt begins or ends with the move, the same statement writes it. An edge with three states
+    passes through the middle one within a single transaction.
     """
 
     statement: str
@@ -34,20 +35,28 @@ class Edge:
 
 QUEUE = Edge("queue_tasks", (TaskState.READY, TaskState.QUEUED), ("reasons",))
 REQUEUE = Edge("requeue_tasks", (TaskState.QUEUED, TaskState.READY), ("reasons",))
-CLAIM = Edge("claim_tasks", (TaskState.QUEUED, TaskState.RUNNING), ("numbers",))
+CLAIM = Edge(
+    "claim_tasks",
+    (TaskState.QUEUED, TaskState.RUNNING),
+    ("numbers", "worker_ids", "worker_names", "dispatch_ids", "generations", "deadlines"),
+)
 REFUSE = Edge(
     "refuse_tasks",
     (TaskState.QUEUED, TaskState.RUNNING, TaskState.FAILED),
-    ("numbers", "reasons", "error_codes", "error_messages"),
+    ("numbers", "dispatch_ids", "deadlines", "reasons", "error_codes", "error_messages"),
 )
-SUCCEED = Edge("succeed_tasks", (TaskState.RUNNING, TaskState.SUCCEEDED), ("outputs",))
+SUCCEED = Edge("succeed_tasks", (TaskState.RUNNING, TaskState.SUCCEEDED), ("numbers", "outputs"))
 RETRY = Edge(
     "retry_tasks",
     (TaskState.RUNNING, TaskState.WAITING_RETRY),
-    ("ready_ats", "used", "reasons", "error_codes", "error_messages"),
+    ("numbers", "states", "ready_ats", "used", "reasons", "error_codes", "error_messages"),
 )
-FAIL = Edge("fail_tasks", (TaskState.RUNNING, TaskState.FAILED), ("reasons", "error_codes", "error_messages"))
-RELEASE = Edge("release_tasks", (TaskState.RUNNING, TaskState.READY), ("reasons",))
+FAIL = Edge(
+    "fail_tasks",
+    (TaskState.RUNNING, TaskState.FAILED),
+    ("numbers", "states", "reasons", "error_codes", "error_messages"),
+)
+RELEASE = Edge("release_tasks", (TaskState.RUNNING, TaskState.READY), ("numbers", "reasons"))
 PROMOTE = Edge("promote_tasks", (TaskState.WAITING_RETRY, TaskState.READY), ("reasons",))
 
 # Flushed in this order. A task takes at most one of them in a transaction, so the order is for reading only.

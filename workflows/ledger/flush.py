@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from platform_site.statements import Batch, Call, Statements, copy_rows
+from platform_site.statements import Call, Statements, UnexpectedRowCount
 from workflows.compiled import compiled_version
 from workflows.kernel.progress import advance
 from workflows.kernel.states import TaskState
@@ -19,10 +18,6 @@ from workflows.ledger.work import RunWork
 
 _sql = Statements("workflows.ledger.sql")
 
-# Up to here one INSERT ... unnest is faster than opening a COPY.
-FEW_EVENTS = 200
-_EVENT_COLUMNS = ("run_id", "seq", "at", "entity", "key", "from_state", "to_state", "reason", "actor")
-
 
 def flush(moves: Moves, now: datetime) -> Became:
     """Write every collected move and return what became possible. The runs are locked by the caller.
@@ -31,19 +26,19 @@ def flush(moves: Moves, now: datetime) -> Became:
     """
     batch = moves.batch
     _move_tasks(moves, now)
-    _begin_attempts(moves, now)
-    _finish_attempts(moves, now)
     unlocked, skipped = _advance(moves, now)
-    attempts, tasks = _cancel(moves, now)
+    canceled = _cancel(moves, now)
     batch.run()
     _note_unlocked(moves, unlocked)
     _note_skipped(moves, skipped)
-    _note_canceled(moves, attempts, tasks, now)
+    _note_canceled(moves, canceled, now)
     changed = [work for work in moves.work.values() if work.changed]
     became = _settle(changed, now)
-    _write_events(batch, changed, now, moves.actor)
-    _write_ready_queue(batch, changed, became)
-    _write_runs(batch, changed)
+    if changed:
+        account = {**_events(changed), **_queue(changed), **_runs(changed)}
+        batch.add(_sql, "write_account", len(changed), now=now, actor=moves.actor, **account)
+    if became.settled:
+        batch.add(_sql, "close_ready_queue", run_ids=list(became.settled))
     batch.run()
     return became
 
@@ -60,6 +55,8 @@ def _settle(changed: Sequence[RunWork], now: datetime) -> Became:
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str, list[Any]]:
+    if not rows:
+        return {name: [] for name in names}
     return dict(zip(names, (list(column) for column in zip(*rows, strict=True)), strict=True))
 
 
@@ -69,28 +66,6 @@ def _move_tasks(moves: Moves, now: datetime) -> None:
         if rows:
             arrays = _columns(rows, ("run_ids", "task_ids", *edge.columns))
             moves.batch.add(_sql, edge.statement, len(rows), now=now, **arrays)
-
-
-def _begin_attempts(moves: Moves, now: datetime) -> None:
-    if not moves.births:
-        return
-    rows = [
-        (
-            *(birth.task.run_id, birth.task.task_id, birth.number, state.value, birth.worker_id),
-            *(birth.worker_name, birth.dispatch_id, birth.generation, birth.deadline, code, message, reason),
-        )
-        for birth, state, code, message, reason in moves.births
-    ]
-    names: tuple[str, ...] = ("run_ids", "task_ids", "numbers", "states", "worker_ids", "worker_names")
-    names += ("dispatch_ids", "generations", "deadlines", "error_codes", "error_messages", "reasons")
-    moves.batch.add(_sql, "insert_attempts", len(rows), now=now, **_columns(rows, names))
-
-
-def _finish_attempts(moves: Moves, now: datetime) -> None:
-    if moves.endings:
-        names = ("run_ids", "task_ids", "numbers", "states", "error_codes", "error_messages", "reasons")
-        arrays = _columns(moves.endings, names)
-        moves.batch.add(_sql, "finish_attempts", len(moves.endings), now=now, **arrays)
 
 
 def _advance(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
@@ -109,12 +84,12 @@ def _advance(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
     return unlock, skip
 
 
-def _cancel(moves: Moves, now: datetime) -> tuple[Call | None, Call | None]:
+def _cancel(moves: Moves, now: datetime) -> tuple[Call, Call, Call] | None:
     if not moves.canceled:
-        return None, None
+        return None
     attempts = moves.batch.add(_sql, "cancel_attempts", now=now, run_ids=moves.canceled)
-    tasks = moves.batch.add(_sql, "cancel_tasks", now=now, run_ids=moves.canceled)
-    return attempts, tasks
+    tasks = moves.batch.add(_sql, "open_tasks", run_ids=moves.canceled)
+    return attempts, tasks, moves.batch.add(_sql, "cancel_tasks", now=now, run_ids=moves.canceled)
 
 
 def _by_position(call: Call | None) -> list[tuple[Any, ...]]:
@@ -136,56 +111,51 @@ def _note_skipped(moves: Moves, call: Call | None) -> None:
         )
 
 
-def _note_canceled(moves: Moves, attempts: Call | None, tasks: Call | None, now: datetime) -> None:
-    for run_id, key, number in attempts.rows if attempts else ():
+def _note_canceled(moves: Moves, calls: tuple[Call, Call, Call] | None, now: datetime) -> None:
+    if calls is None:
+        return
+    attempts, tasks, update = calls
+    if update.touched != len(tasks.rows):
+        raise UnexpectedRowCount(update.name, update.touched, len(tasks.rows))
+    for run_id, key, number in attempts.rows:
         moves.work[run_id].attempt(key, number, "canceled", "run canceled")
-    for run_id, _task_id, key, class_id, _position, before in _by_position(tasks):
+    for run_id, _task_id, key, class_id, _position, before in tasks.rows:
         moves.work[run_id].task(key, class_id, TaskState(before), TaskState.CANCELED, "run canceled")
     for run_id in moves.canceled:
         moves.work[run_id].cancel(now)
 
 
-def _write_events(batch: Batch, changed: Sequence[RunWork], now: datetime, actor: str) -> None:
+_EVENT_ARRAYS = ("event_runs", "event_seqs", "entities", "keys", "from_states", "to_states", "reasons")
+
+
+def _events(changed: Sequence[RunWork]) -> dict[str, list[Any]]:
     rows = [
         (work.run.id, seq, *event)
         for work in changed
         for seq, event in enumerate(work.events, start=work.run.event_seq + 1)
     ]
-    if len(rows) > FEW_EVENTS:
-        copy_rows(
-            "workflows_stateevent",
-            _EVENT_COLUMNS,
-            ((run_id, seq, now, *event, actor) for run_id, seq, *event in rows),
-        )
-    elif rows:
-        names = ("run_ids", "seqs", "entities", "keys", "from_states", "to_states", "reasons")
-        batch.add(_sql, "insert_events", now=now, actor=actor, **_columns(rows, names))
+    return _columns(rows, _EVENT_ARRAYS)
 
 
-def _write_ready_queue(batch: Batch, changed: Sequence[RunWork], became: Became) -> None:
+def _queue(changed: Sequence[RunWork]) -> dict[str, list[Any]]:
+    """What changes in the ready queue: counts by class, and runs that open, close or take another turn."""
     going = [work for work in changed if not work.state.terminal]
-    deltas: dict[UUID, Counter[int]] = defaultdict(Counter)
-    for work in going:
-        deltas[work.run.id].update({key: delta for key, delta in work.ready_delta.items() if delta})
-    flat = [(run_id, class_id, delta) for run_id, by in deltas.items() for class_id, delta in by.items()]
-    moved = [
-        work
+    flat = [
+        (work.run.id, class_id, delta)
         for work in going
-        if deltas[work.run.id] or work.turn_at != work.run.turn_at or _opened_or_closed(work)
+        for class_id, delta in work.ready_delta.items()
+        if delta
     ]
-    if moved:
-        batch.add(
-            _sql,
-            "update_ready_queue",
-            run_ids=[work.run.id for work in moved],
-            opens=[work.open for work in moved],
-            turn_ats=[work.turn_at for work in moved],
-            delta_runs=[run_id for run_id, _, _ in flat],
-            delta_classes=[class_id for _, class_id, _ in flat],
-            deltas=[delta for _, _, delta in flat],
-        )
-    if became.settled:
-        batch.add(_sql, "close_ready_queue", run_ids=list(became.settled))
+    counted = {run_id for run_id, _, _ in flat}
+    moved = [
+        (work.run.id, work.open, work.turn_at)
+        for work in going
+        if work.run.id in counted or work.turn_at != work.run.turn_at or _opened_or_closed(work)
+    ]
+    return {
+        **_columns(moved, ("queue_runs", "queue_opens", "queue_turns")),
+        **_columns(flat, ("delta_runs", "delta_classes", "deltas")),
+    }
 
 
 def _opened_or_closed(work: RunWork) -> bool:
@@ -194,26 +164,17 @@ def _opened_or_closed(work: RunWork) -> bool:
 
 
 _RUN_ARRAYS = (
-    *("run_ids", "revisions", "states", "event_seqs", "started_ats", "finished_ats", "cancel_requested_ats"),
+    *("run_ids", "revisions", "states", "last_seqs", "started_ats", "finished_ats", "cancel_requested_ats"),
     *("last_dispatched_ats", "turn_ats", *(state.value for state in TaskState)),
 )
 
 
-def _write_runs(batch: Batch, changed: Sequence[RunWork]) -> None:
-    if not changed:
-        return
-    rows = [
-        (
-            *(work.run.id, work.run.revision, work.state.value, work.run.event_seq + len(work.events)),
-            *(
-                work.started_at,
-                work.finished_at,
-                work.cancel_requested_at,
-                work.last_dispatched_at,
-                work.turn_at,
-            ),
-            *(work.counts[state] for state in TaskState),
-        )
-        for work in changed
-    ]
-    batch.add(_sql, "update_runs", len(rows), **_columns(rows, _RUN_ARRAYS))
+def _runs(changed: Sequence[RunWork]) -> dict[str, list[Any]]:
+    rows = []
+    for work in changed:
+        last_seq = work.run.event_seq + len(work.events)
+        times = (work.started_at, work.finished_at, work.cancel_requested_at)
+        counts = (work.counts[state] for state in TaskState)
+        head = (work.run.id, work.run.revision, work.state.value, last_seq)
+        rows.append((*head, *times, work.last_dispatched_at, work.turn_at, *counts))
+    return _columns(rows, _RUN_ARRAYS)

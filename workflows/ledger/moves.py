@@ -29,8 +29,6 @@ class Moves:
         self.runs = {run.id: run for run in runs}
         self.work = {run.id: RunWork(run) for run in runs}
         self.rows: dict[Edge, list[tuple[Any, ...]]] = {}
-        self.births: list[tuple[Birth, AttemptState, str, str, str]] = []
-        self.endings: list[tuple[UUID, int, int, str, str, str, str]] = []
         self.canceled: list[UUID] = []
         self.batch = Batch()
         """Writes of the operation's own tables, sent together with the moves."""
@@ -55,24 +53,23 @@ class Moves:
     def claim_tasks(self, births: Iterable[Birth]) -> None:
         """queued -> running, each with its new attempt."""
         for birth in births:
-            self._move(edges.CLAIM, birth.task, "claimed", birth.number)
-            self.births.append((birth, AttemptState.RUNNING, "", "", ""))
+            held = (birth.worker_id, birth.worker_name, birth.dispatch_id, birth.generation, birth.deadline)
+            self._move(edges.CLAIM, birth.task, "claimed", birth.number, *held)
 
     def refuse_tasks(self, refusals: Iterable[tuple[Birth, str, str]]) -> None:
         """queued -> running -> failed, with an attempt that no worker saw; (birth, error code, message)."""
+        reason = "input cannot be resolved"
         for birth, code, message in refusals:
-            reason = "input cannot be resolved"
-            self._move(edges.REFUSE, birth.task, reason, birth.number, reason, code, message)
-            self.births.append((birth, AttemptState.FAILED, code, message, reason))
-            work = self.work[birth.task.run_id]
-            work.attempt(birth.task.key, birth.number, AttemptState.FAILED, reason)
-            work.failed.append(birth.task.position)
+            told = (birth.number, birth.dispatch_id, birth.deadline, reason, code, message)
+            self._move(edges.REFUSE, birth.task, reason, *told)
+            self._end(birth.task, birth.number, AttemptState.FAILED, reason)
+            self.work[birth.task.run_id].failed.append(birth.task.position)
 
     def succeed_tasks(self, results: Iterable[tuple[TaskRef, int, str | None]]) -> None:
         """running -> succeeded; (task, attempt number, canonical output). Successors unlock in the flush."""
         for task, number, output in results:
-            self._end(task, number, AttemptState.SUCCEEDED, "", "", "result accepted")
-            self._move(edges.SUCCEED, task, "result accepted", output)
+            self._end(task, number, AttemptState.SUCCEEDED, "result accepted")
+            self._move(edges.SUCCEED, task, "result accepted", number, output)
             self.work[task.run_id].succeeded.append(task.position)
 
     def retry_tasks(
@@ -84,8 +81,9 @@ class Moves:
         the budget, error code, error message, reason).
         """
         for task, number, state, ready_at, used, code, message, reason in ends:
-            self._end(task, number, state, code, message, reason)
-            self._move(edges.RETRY, task, reason, ready_at, int(used), reason, code, message)
+            self._end(task, number, state, reason)
+            told = (number, state.value, ready_at, int(used), reason, code, message)
+            self._move(edges.RETRY, task, reason, *told)
 
     def fail_tasks(self, ends: Iterable[tuple[TaskRef, int, AttemptState, str, str, str]]) -> None:
         """running -> failed; (task, attempt number, how it ended, error code, message, reason).
@@ -93,15 +91,15 @@ class Moves:
         Descendants are skipped in the flush.
         """
         for task, number, state, code, message, reason in ends:
-            self._end(task, number, state, code, message, reason)
-            self._move(edges.FAIL, task, reason, reason, code, message)
+            self._end(task, number, state, reason)
+            self._move(edges.FAIL, task, reason, number, state.value, reason, code, message)
             self.work[task.run_id].failed.append(task.position)
 
     def release_tasks(self, releases: Iterable[tuple[TaskRef, int]], *, reason: str) -> None:
         """running -> ready: the attempt was given back unstarted and consumes nothing."""
         for task, number in releases:
-            self._end(task, number, AttemptState.RELEASED, "", "", reason)
-            self._move(edges.RELEASE, task, reason, reason)
+            self._end(task, number, AttemptState.RELEASED, reason)
+            self._move(edges.RELEASE, task, reason, number, reason)
 
     def promote_tasks(self, tasks: Iterable[TaskRef], *, reason: str = "retry is due") -> None:
         """waiting_retry -> ready."""
@@ -121,12 +119,9 @@ class Moves:
             self._run(run_id)
             self.canceled.append(run_id)
 
-    def _end(
-        self, task: TaskRef, number: int, state: AttemptState, code: str, message: str, reason: str
-    ) -> None:
+    def _end(self, task: TaskRef, number: int, state: AttemptState, reason: str) -> None:
         check_attempt_move(AttemptState.RUNNING, state)
         self._work_of(task).attempt(task.key, number, state.value, reason)
-        self.endings.append((task.run_id, task.task_id, number, state.value, code, message, reason))
 
     def _move(self, edge: Edge, task: TaskRef, reason: str, *values: Any) -> None:
         work = self._work_of(task)
