@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -66,12 +67,13 @@ def test_a_lease_that_is_over_is_revoked(end: str) -> None:
     a_run([a_task("a")])
     queue_all()
     [lease] = worker.claim().leases
-    {
+    ends: dict[str, Callable[[], object]] = {
         "expired": lambda: let_leases_expire([lease]),
         "deadline": lambda: let_deadline_pass([lease]),
         "completed": lambda: worker.complete([lease]),
         "released": lambda: worker.release(lease),
-    }[end]()
+    }
+    ends[end]()
     before = the_dispatch(lease.dispatch_id).lease_expires_at
     [answer] = worker.beat([lease]).leases
     assert (answer.status, answer.remaining) == (LeaseStatus.REVOKED, None)

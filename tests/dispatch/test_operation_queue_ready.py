@@ -102,7 +102,7 @@ def test_the_run_that_waited_longest_is_first_and_served_runs_go_to_the_back() -
     published("flow", _tasks(2))
     first, second, third = (started("flow") for _ in range(3))
     let_turn_come(third, seconds=60)
-    order = []
+    order: list[UUID] = []
     for _ in range(6):
         assert _queue_once(dispatch_limit=len(order) + 1) == 1
         order.append(_served()[-1][0])

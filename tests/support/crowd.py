@@ -1,7 +1,7 @@
 """A crowd of rows, made by SQL: enough of them that the planner must choose an index. Rolled back by the caller.
 
 Mostly history, as in a database of some age: 12,000 finished runs (2,000 of them with 20 tasks), 500 workers that
-left, against 200 open runs of 100 tasks with some of everything.
+left, against 40 open runs of 100 tasks with some of everything.
 """
 
 from __future__ import annotations

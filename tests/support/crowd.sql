@@ -23,7 +23,7 @@ JOIN workflows_workflowversion v ON v.workflow_id = w.id, generate_series(1, 100
 INSERT INTO workflows_run (id, tenant_id, workflow_id, version_id, state, revision, event_seq, priority, labels, params, concurrency, tasks_total, tasks_ready, turn_at, created_at, created_by)
 SELECT gen_random_uuid(), w.tenant_id, w.id, v.id, 'running', 9, 50, 0, '{}', '{}', 1000, 100, 100, now(), now(), ''
 FROM workflows_workflow w
-JOIN workflows_workflowversion v ON v.workflow_id = w.id, generate_series(1, 10);
+JOIN workflows_workflowversion v ON v.workflow_id = w.id, generate_series(1, 2);
 
 UPDATE workflows_run SET cancel_requested_at = now()
 WHERE id IN (SELECT id
