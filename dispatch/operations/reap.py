@@ -58,14 +58,16 @@ def reap(*, fence: Fence, limit: int = 500) -> int:
 def _ending(row: Mapping[str, Any], now: datetime, since: datetime) -> Ending | None:
     """How the lease ended, or None if it is in order after all.
 
-    What never arrived never ran, so it cannot have timed out; and a worker that could not renew could not have
-    sent its result in time either: an outage comes before the deadline.
+    What never arrived never ran, so it cannot have timed out. A lease that was renewed did arrive: if its worker
+    no longer lists it, the attempt was dropped, and counts. A worker that could not renew could not have sent its
+    result in time either: an outage comes before the deadline.
     """
     if row["state"] != DispatchState.LEASED:
         return None
-    if row["lost_at"] is not None:
+    lost = row["lost_at"] is not None
+    if lost and row["renewed_at"] <= row["leased_at"]:
         return Ending.RELEASED
-    if row["lease_expires_at"] > now and row["worker_state"] in LIVE_WORKER_STATES:
+    if not lost and row["lease_expires_at"] > now and row["worker_state"] in LIVE_WORKER_STATES:
         return None
     if row["renewed_at"] < since:
         return Ending.OUTAGE

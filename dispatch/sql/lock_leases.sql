@@ -1,7 +1,7 @@
 -- The dispatches by ascending id, with the task each is of and the worker it names. Their runs are locked.
 SELECT dispatch.id, dispatch.run_id, dispatch.task_id, dispatch.state, dispatch.worker_id, dispatch.attempt_number,
        dispatch.lease_digest, dispatch.lease_expires_at, dispatch.attempt_deadline, dispatch.result_digest,
-       dispatch.renewed_at, dispatch.lost_at,
+       dispatch.leased_at, dispatch.renewed_at, dispatch.lost_at,
        worker.state AS worker_state, task.key, task.task_class_id, task.position, task.attempts_used
 FROM dispatch_dispatch AS dispatch
 JOIN workflows_task AS task ON task.run_id = dispatch.run_id AND task.id = dispatch.task_id

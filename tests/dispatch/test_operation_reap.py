@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from dispatch.leadership import LeadershipLost
-from dispatch.operations import reap as reap_module
 from dispatch.operations.claim import Lease
+from dispatch.operations.heartbeat import LeaseStatus
 from dispatch.operations.mark_offline import mark_offline
 from dispatch.operations.reap import reap
+from dispatch.statements import sql
 from tests.support.aging import (
     control_plane_there,
     let_deadline_pass,
@@ -104,14 +105,14 @@ def test_what_was_renewed_between_the_look_and_the_lock_is_left_alone(
 ) -> None:
     worker = a_worker()
     run_id, leases = _leased(worker)
-    real_rows = reap_module.sql.rows
+    real_rows = sql.rows
 
     def rows(name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         if name == "reap_candidates":
             return [(leases[0].dispatch_id,)]  # it looked expired, and then its heartbeat came
         return real_rows(name, **params)
 
-    monkeypatch.setattr(reap_module.sql, "rows", rows)
+    monkeypatch.setattr(sql, "rows", rows)
     before = everything_of(run_id)
     assert reap(fence=OpenFence()) == 0
     assert everything_of(run_id) == before
@@ -153,6 +154,28 @@ def test_a_lost_claim_is_released_even_past_its_deadline() -> None:
     assert reap(fence=OpenFence()) == 1
     assert attempt_rows(run_id) == [("a", 1, "released")]
     assert (the_task(run_id, "a").state, the_task(run_id, "a").attempts_used) == ("ready", 0)
+
+
+def test_a_lease_that_was_renewed_and_then_dropped_uses_budget() -> None:
+    worker = a_worker()
+    run_id, leases = _leased(worker)
+    assert [answer.status for answer in worker.beat(leases).leases] == [LeaseStatus.RENEWED]
+    worker.beat([])
+    assert reap(fence=OpenFence()) == 1
+    assert attempt_rows(run_id) == [("a", 1, "interrupted")]
+    assert dispatch_states(run_id) == ["expired"]
+    assert (the_task(run_id, "a").state, the_task(run_id, "a").attempts_used) == ("waiting_retry", 1)
+
+
+def test_a_lease_dropped_in_an_outage_uses_no_budget() -> None:
+    worker = a_worker()
+    run_id, leases = _leased(worker, a_task("a"))
+    worker.beat(leases)
+    worker.beat([])
+    control_plane_there(since_seconds=-5)
+    assert reap(fence=OpenFence()) == 1
+    assert attempt_rows(run_id) == [("a", 1, "interrupted")]
+    assert (the_task(run_id, "a").state, the_task(run_id, "a").attempts_used) == ("waiting_retry", 0)
 
 
 def test_the_leases_of_an_offline_worker_are_taken_at_once() -> None:
