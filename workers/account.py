@@ -24,8 +24,8 @@ class Held:
 
     `listed`: the control plane may still take it for ours, so heartbeats name it.
     `occupying`: it keeps a slot busy, waiting for a thread or executing.
-    `submitted`: its result was sent, so that an answer to it decides, even if the lease has ended meanwhile:
-    it may have ended by that very result.
+    `submitted`: its result, or its release, was sent, so that an answer to it decides, even if the lease has
+    ended meanwhile: it may have ended by that very call.
     `void`: its result is not wanted any more; `cancelled` tells the execution so.
     """
 
@@ -342,6 +342,12 @@ class Account:
         """Whether this worker has stopped asking for work."""
         with self._condition:
             return self._closed
+
+    @property
+    def awaits_answers_alone(self) -> bool:
+        """Closed, and whatever is still held was submitted: the answers on their way say how it ended."""
+        with self._condition:
+            return self._closed and all(held.submitted for held in self._held.values())
 
     @property
     def asking(self) -> bool:

@@ -176,6 +176,7 @@ class Releases:
 
     def _release(self, held: Held) -> None:
         backoff = Backoff()
+        held.submitted = True
         while not self._stopping.is_set() and self._account.wanted(held):
             try:
                 self._plane.release(held.lease.dispatch_id, held.lease.lease_token)

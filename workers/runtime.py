@@ -134,7 +134,7 @@ class Worker:
         )  # fmt: skip
         self._sender = CompletionSender(
             plane, self._account, self._outbox, clock=clock, stopping=stopping,
-            unstarted=lambda: self._pool.unstarted, granted=self._granted, ended=self._session_ended,
+            unstarted=lambda: self._pool.unstarted, granted=self._granted, ended=self._results_refused,
         )  # fmt: skip
         self._heart = Heart(
             plane, self._account, interval=session.heartbeat_interval_ms / 1000, clock=clock,
@@ -184,8 +184,20 @@ class Worker:
             self._outbox.put(Finished.of(held, result))
 
     def _session_ended(self, error: SessionEnded) -> None:
-        if self._account.closed and not self._account.held:
-            return  # a drained worker without leases is stopped: its session has ended as it should
+        """Said to a heartbeat or a claim.
+
+        A drained worker is stopped by the call that settles its last lease, and others may hear of that
+        before the answer to the call itself is entered, which tells whether it was so.
+        """
+        if not self._account.awaits_answers_alone:
+            self._fail_session(error)
+
+    def _results_refused(self, error: SessionEnded) -> None:
+        """Said to results: nothing will be answered any more."""
+        if self._account.held or not self._account.closed:
+            self._fail_session(error)
+
+    def _fail_session(self, error: SessionEnded) -> None:
         logger.error("the session ended: %s: %s", error.code, error)
         self._fail(ExitCode.SESSION_ENDED)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from tests.workers.conftest import Spawn, StartWorker
-from tests.workers.control_plane import ControlPlaneStandIn, broken, held_until, refused
+from tests.workers.control_plane import WAIT_SECONDS, Body, ControlPlaneStandIn, broken, held_until, refused
 from tests.workers.test_leases import Waiting
 from workers.process import ExitCode
 
@@ -50,6 +51,56 @@ def test_leases_that_arrive_during_a_drain_are_given_back(
     answer.set()
     assert worker.ended() is ExitCode.CLEAN
     assert plane.dispatches["d1"].state == "released"
+
+
+@pytest.mark.parametrize("last_call", ["completions", "release"])
+def test_a_session_that_ends_with_the_last_answer_on_its_way_ends_clean(
+    plane: ControlPlaneStandIn, start: StartWorker, last_call: str
+) -> None:
+    """The call that settles the last lease stops the worker; a heartbeat may hear of that before its answer."""
+    settled, answer, leased = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(handle: Callable[[], Body]) -> Body:
+        body = handle()
+        settled.set()
+        assert answer.wait(WAIT_SECONDS)
+        return body
+
+    def leased_late(handle: Callable[[], Body]) -> Body:
+        body = handle()
+        leased.set()
+        plane.wait(lambda: plane.made("drain"), "a drain")
+        return body
+
+    plane.fault(last_call, slow)
+    if last_call == "release":
+        plane.fault("claims", leased_late)
+    waiting = Waiting()
+    plane.add("one")
+    worker = start({"mock": waiting}, concurrency=1)
+    assert (leased if last_call == "release" else waiting.started).wait(WAIT_SECONDS)
+    heart = next(thread for thread in threading.enumerate() if thread.name == "heartbeat")
+    worker.stop.request()
+    waiting.go.set()
+    assert settled.wait(WAIT_SECONDS)
+    heart.join(WAIT_SECONDS)
+    assert plane.made("heartbeat")[-1].status == 401
+    answer.set()
+    assert worker.ended() is ExitCode.CLEAN
+
+
+def test_a_result_refused_with_its_session_during_a_drain_is_no_clean_end(
+    plane: ControlPlaneStandIn, start: StartWorker
+) -> None:
+    waiting = Waiting()
+    plane.fault("completions", refused(401, "worker_session_invalid"))
+    plane.add("one")
+    worker = start({"mock": waiting})
+    assert waiting.started.wait(WAIT_SECONDS)
+    worker.stop.request()
+    plane.wait(lambda: plane.made("drain"), "a drain")
+    waiting.go.set()
+    assert worker.ended() is ExitCode.SESSION_ENDED
 
 
 def test_the_grace_period_ends(plane: ControlPlaneStandIn, start: StartWorker) -> None:
