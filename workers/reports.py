@@ -92,10 +92,10 @@ class Reports:
 
     def finish(self, held: Held) -> None:
         """The execution ended: wait a bounded time until its lines are stored, then forget it."""
-        if held.lease.dispatch_id not in self._buffers:
-            return
         with self._condition:
-            buffer = self._buffers[held.lease.dispatch_id]
+            buffer = self._buffers.get(held.lease.dispatch_id)
+            if buffer is None:
+                return
             buffer.progress = None
             self._condition.notify_all()
             self._condition.wait_for(

@@ -111,6 +111,24 @@ def test_a_full_buffer_holds_an_action_up_for_a_bounded_time(monkeypatch: pytest
     assert kept._buffers == {}
 
 
+def test_the_end_of_an_attempt_looks_for_its_lines_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sending thread takes a buffer out for a moment; whoever looks just then must not see none."""
+    monkeypatch.setattr(reports, "FLUSH_SECONDS", 0.01)
+    kept = Reports(SilentPlane(), clock=monotonic, stopping=threading.Event())
+    held = hold(lease(1), since=monotonic(), margin=1.0)
+    kept.log(held, "info", "a line")
+    finishing = threading.Thread(target=kept.finish, args=(held,))
+    with kept._condition:
+        buffer = kept._buffers.pop("d1")
+        finishing.start()
+        finishing.join(0.2)
+        waited = finishing.is_alive()
+        kept._buffers["d1"] = buffer
+    finishing.join()
+    assert waited
+    assert kept._buffers == {}
+
+
 def test_texts_are_cut_and_storable() -> None:
     assert reports.cut("a\x00\ud800b", 100) == "a\N{REPLACEMENT CHARACTER}?b"
     assert len(reports.cut("\N{EURO SIGN}" * 200, 256).encode()) <= 256
