@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
+from observability.logs import redact
 from workflows.kernel import canonical
 from workflows.kernel.canonical import JsonInvalid, JsonValue
 
@@ -89,26 +90,44 @@ def of_exception(error: Exception, *, canceled: bool) -> Outcome | None:
     (None).
 
     The message of an unforeseen error names its class and its text; its traceback is for the worker's log
-    only.
+    only. Messages are stored and shown, so secrets in them are blanked and refused values left out.
     """
     if canceled:
         return None
     if isinstance(error, TemporaryFailure):
-        return temporary(error.code, error.message)
+        return temporary(error.code, _shown(error.message))
     if isinstance(error, PermanentFailure):
-        return permanent(error.code, error.message)
-    return temporary("unhandled_error", f"{type(error).__name__}: {error}")
+        return permanent(error.code, _shown(error.message))
+    return temporary("unhandled_error", f"{type(error).__name__}: {_shown(_text_of(error))}")
 
 
 def of_invalid_input(error: ValidationError) -> Outcome:
     """The input does not fit the action's model: where and why, never the values themselves."""
+    return permanent("invalid_input", _shown(_problems(error)))
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return _problems(error)
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # an author's broken `__str__` is no reason to end the worker
+        return "(its text cannot be read)"
+
+
+def _shown(text: str) -> str:
+    """`text` without secrets; cut before it is searched, which takes time, and well above what is stored."""
+    return redact(text[: 2 * MAX_MESSAGE_BYTES])
+
+
+def _problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [
         "$" + "".join(f"[{p!r}]" for p in problem["loc"]) + f": {problem['msg']}" for problem in problems
     ]
     if len(lines) > _SHOWN_INPUT_ERRORS:
         lines[_SHOWN_INPUT_ERRORS:] = [f"and {len(lines) - _SHOWN_INPUT_ERRORS} more"]
-    return permanent("invalid_input", "; ".join(lines))
+    return "; ".join(lines)
 
 
 def encode(outcome: Outcome) -> str:

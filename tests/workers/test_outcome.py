@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,6 +47,38 @@ def test_an_invalid_input_names_the_places_and_not_the_values() -> None:
     assert "$['width']" in came_of.error_message
     assert "$['name']" in came_of.error_message
     assert "secret-value" not in came_of.error_message
+
+
+def test_a_model_refused_inside_an_action_names_no_values_either() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Model.model_validate({"width": "secret-value", "name": 3})
+    came_of = outcome.of_exception(caught.value, canceled=False)
+    assert came_of is not None
+    assert (came_of.kind, came_of.error_code) == (OutcomeKind.TEMPORARY, "unhandled_error")
+    assert came_of.error_message.startswith("ValidationError: $['width']: ")
+    assert "$['name']" in came_of.error_message
+    assert "secret-value" not in came_of.error_message
+
+
+@pytest.mark.parametrize("kind", [ValueError, lambda text: TemporaryFailure("busy", text)])
+def test_secrets_in_error_texts_are_blanked(kind: Callable[[str], Exception]) -> None:
+    text = (
+        'cannot reach https://me:hunter2@store.example: refused "Bearer hunter2"\nDETAIL:  Key (a)=(hunter2)'
+    )
+    came_of = outcome.of_exception(kind(text), canceled=False)
+    assert came_of is not None
+    assert "hunter2" not in came_of.error_message
+    assert "store.example" in came_of.error_message
+
+
+def test_an_exception_without_a_readable_text_is_named_all_the_same() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    came_of = outcome.of_exception(Odd(), canceled=False)
+    assert came_of is not None
+    assert came_of.error_message == "Odd: (its text cannot be read)"
 
 
 @pytest.mark.parametrize(
