@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -37,10 +38,11 @@ class DemoClient:
         return int(answer.json()["version"])
 
     def start(self, workflow: str, version: int, params: Mapping[str, Any]) -> str:
-        """Start a run; its id."""
+        """Start a run; its id. The key makes a repeat after a lost answer the same run, not a second one."""
         body = {"params": params, "labels": {"from": "demo"}}
         path = f"/workflows/{workflow}/versions/{version}/runs"
-        return str(self._send("POST", path, json=body).json()["run_id"])
+        headers = {"Idempotency-Key": f"demo-{uuid4()}"}
+        return str(self._send("POST", path, json=body, headers=headers).json()["run_id"])
 
     def run(self, run_id: str) -> dict[str, Any]:
         return dict(self._send("GET", f"/runs/{run_id}").json())
