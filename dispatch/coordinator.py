@@ -1,7 +1,7 @@
 """The coordinator's loop: stand by, lead, step down. Which duties there are is in ``dispatch.duties``.
 
 A leader passes once per interval over all duties, and at once over the quick ones when it is woken or when
-the last pass changed something. Every pass finds its work from the tables; a wake-up only makes it come
+the time of a duty ran out before its work did. Every pass finds its work from the tables; a wake-up only makes it come
 sooner.
 """
 
@@ -153,21 +153,23 @@ class Coordinator:
         full = self._clock() >= schedule.full_at
         if full:
             schedule.full_at = self._clock() + self._timing.pass_interval
-        changed = 0
         if full or schedule.pass_again:
+            # What a duty changes is work for those behind it, so one pass is enough, unless time cut a duty short.
+            schedule.pass_again = False
             self._begin_pass()
-            changed = sum(self._perform(duty, term) for duty in self._duties if full or duty.on_wake)
-        schedule.pass_again = changed > 0
+            for duty in self._duties:
+                if full or duty.on_wake:
+                    self._perform(duty, term)
         self._perform_extras(term)
         self._beat_if_due(term)
         self._send_owed_wake()
         return self._next_pause()
 
-    def _perform(self, duty: Duty, term: Term) -> int:
-        """One duty, unless it was put off; how much it changed. A fault of its own is logged and counted."""
+    def _perform(self, duty: Duty, term: Term) -> None:
+        """One duty, unless it was put off. A fault of its own is logged and counted."""
         started = self._clock()
         if started < self._schedule.not_before.get(duty.name, started):
-            return 0
+            return
         if duty.spacing:
             self._schedule.not_before[duty.name] = started + duty.spacing
         try:
@@ -178,12 +180,11 @@ class Coordinator:
             logger.exception("The duty %s failed; the others go on.", duty.name, extra={"epoch": term.epoch})
             self._observe(duty.name, "error", self._clock() - started)
             self._failed(duty.name, term)
-            return 0
+            return
         self._observe(duty.name, "success" if changed else "empty", self._clock() - started)
-        return changed
 
     def _batches(self, duty: Duty, term: Term, *, until: float) -> int:
-        """Batch after batch while there is something to change and time left."""
+        """Batch after batch while there is something to change and time left; what is left, in another pass."""
         total = 0
         while True:
             changed = duty.run(term)
@@ -191,7 +192,10 @@ class Coordinator:
             if changed and duty.wakes_workers:
                 self._wake_workers()
             self._beat_if_due(term)
-            if not changed or self._clock() >= until:
+            if not changed:
+                return total
+            if self._clock() >= until:
+                self._schedule.pass_again = True
                 return total
 
     def _failed(self, name: str, term: Term) -> None:
@@ -225,7 +229,7 @@ class Coordinator:
             self._beat(term)
 
     def _beat(self, term: Term) -> None:
-        self._leadership.beat(term)
+        term.beat()
         self._schedule.beat_at = self._clock() + self._timing.beat_interval
 
     def _wake_workers(self) -> None:
