@@ -28,7 +28,7 @@ def designed_duties(
     offline_after = timedelta(milliseconds=settings.offline_after_ms)
 
     def take_back(fence: Fence) -> int:
-        ended = reap(fence=fence)
+        ended = reap(fence=fence, skips=skips)
         publisher.count_lease_expirations(ended)
         return ended
 
@@ -39,7 +39,7 @@ def designed_duties(
     return (
         Duty(
             name="converge_cancellations",
-            run=lambda fence: converge_cancellations(fence=fence),
+            run=lambda fence: converge_cancellations(fence=fence, skips=skips),
             on_wake=True,
         ),
         Duty(name="mark_offline", run=lambda fence: mark_offline(fence=fence, offline_after=offline_after)),

@@ -9,7 +9,6 @@ DomainError
   - ResultConflict              409 result_conflict
   - Contended                   503 unavailable
   - WorkerNotFound              404 not_found
-  - LeadershipLost              (never leaves the coordinator)
 """
 
 from __future__ import annotations
@@ -72,7 +71,3 @@ class WorkerNotFound(DomainError):
 
     code = "not_found"
     status = 404
-
-
-class LeadershipLost(RuntimeError):
-    """Another coordinator leads, or this one's session was replaced. Nothing of the transaction commits."""

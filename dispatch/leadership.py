@@ -43,10 +43,16 @@ class LeadershipRowMissing(DatabaseError):
 
 
 class Fence(Protocol):
-    """What an operation of the coordinator takes and calls first in its transaction."""
+    """The leader's right to write, which every operation of the coordinator takes."""
 
     def check(self) -> None:
-        """Return if the caller leads, and keep it so until the transaction ends; else LeadershipLost."""
+        """Return if the caller leads, and keep it so until the transaction ends; else LeadershipLost.
+
+        The first statement of its transaction.
+        """
+
+    def beat(self) -> None:
+        """Say, outside any transaction, that the leader lives; LeadershipLost if it no longer leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,11 @@ class Term:
         if not connection.in_atomic_block:
             raise RuntimeError("The fence holds only inside a transaction; call check() inside atomic().")
         if not _sql.rows("leadership_check", epoch=self.epoch):
+            raise LeadershipLost(self.epoch)
+
+    def beat(self) -> None:
+        """Say that the leader lives. Raises LeadershipLost if it no longer leads, and database errors."""
+        if _sql.run("leadership_beat", epoch=self.epoch) != 1:
             raise LeadershipLost(self.epoch)
 
 
@@ -109,11 +120,6 @@ class Leadership:
         with connection.cursor() as cursor:
             cursor.execute(LISTEN)
         return self.term
-
-    def beat(self, term: Term) -> None:
-        """Say that the leader lives. Raises LeadershipLost if it no longer leads."""
-        if _sql.run("leadership_beat", epoch=term.epoch) != 1:
-            raise LeadershipLost(term.epoch)
 
     def release(self) -> None:
         """Give up the lock, and with it the session. Raises no database error; fit right after one."""

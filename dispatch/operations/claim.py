@@ -19,6 +19,7 @@ from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessio
 from dispatch.lease import LIVE_WORKER_STATES, lease_token, token_digest
 from dispatch.operations.inputs import Input, resolve_inputs
 from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
+from dispatch.operations.settling import task_of
 from dispatch.sessions import WorkerIdentity, known_classes, learn_classes
 from dispatch.statements import sql
 from dispatch.states import WorkerState
@@ -28,7 +29,7 @@ from platform_site.statements import Batch
 from workflows.compiled import compiled_version, version_number
 from workflows.kernel.canonical import JsonValue
 from workflows.kernel.definition import CompiledWorkflow
-from workflows.ledger import Birth, RunLedger, TaskRef
+from workflows.ledger import Birth, RunLedger
 
 ROUNDS = 3
 CLASS_ROUNDS = 3
@@ -240,15 +241,15 @@ def _take(ledger: RunLedger, call: _Call, rows: Sequence[Mapping[str, Any]]) -> 
     ledger.refuse_tasks(refused)
     _write_leases(ledger, call, taken, now)
     if refused:
-        ledger.batch.add(sql, "cancel_dispatches", ids=[one.dispatch_id for one, _, _ in refused], now=now)
+        ids = [birth.dispatch_id for birth, _, _ in refused]
+        ledger.batch.add(sql, "cancel_dispatches", len(ids), ids=ids, now=now)
     return [lease for _, lease in taken]
 
 
 def _birth(call: _Call, row: Mapping[str, Any], compiled: CompiledWorkflow, now: datetime) -> Birth:
     timeout = timedelta(milliseconds=compiled.definition.tasks[row["position"]].timeout_ms)
-    task = TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])
     return Birth(
-        task=task,
+        task=task_of(row),
         number=row["attempts"] + 1,
         deadline=now + timeout,
         dispatch_id=row["id"],

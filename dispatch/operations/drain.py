@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from dispatch.errors import WorkerNotFound
-from dispatch.operations.locking import Fence
+from dispatch.leadership import Fence
 from dispatch.statements import sql
 from dispatch.states import WorkerState
 from platform_site.database import database_now

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from dispatch.operations.locking import Fence
+from dispatch.leadership import Fence
 from dispatch.statements import sql
 
 

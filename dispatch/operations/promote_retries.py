@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
+from dispatch.leadership import Fence
+from dispatch.operations.batches import Look, past_the_busy
+from dispatch.operations.settling import task_of
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
-from workflows.ledger import RunLedger, TaskRef
+from workflows.ledger import RunLedger
 
 DUTY = "promote_retries"
 BATCH_RUNS = 100
@@ -23,29 +23,29 @@ def promote_retries(*, fence: Fence, skips: Skips) -> int:
 
     A run that was skipped in two passes running is waited for, alone, up to a second.
     """
-    return past_the_busy(DUTY, skips, lambda only: _promote(fence=fence, skips=skips, only=only))
+
+    def batch(look: Look) -> int:
+        return _promote(look, fence=fence, skips=skips)
+
+    return past_the_busy(DUTY, batch, fence=fence, skips=skips)
 
 
-def _promote(*, fence: Fence, skips: Skips, only: UUID | None) -> int:
+def _promote(look: Look, *, fence: Fence, skips: Skips) -> int:
     # Before the transaction: even the fence alone costs a durable commit, and mostly nothing is due.
-    candidates = [only] if only else _due(skips)
+    candidates = _due(skips) if look.among is None else look.among
     if not candidates:
         return 0
     with transaction.atomic(durable=True):
         fence.check()
-        locked = lock_stubborn_run(only) if only else lock_free_runs(DUTY, candidates, skips)
+        locked = look.lock(DUTY, candidates, skips)
         if not locked:
             return 0
         rows = sql.records("pick_due", run_ids=list(locked), tasks=BATCH_TASKS)
         with RunLedger.over({row["run_id"] for row in rows}, actor="coordinator") as ledger:
-            ledger.promote_tasks(_task(row) for row in rows)
+            ledger.promote_tasks(task_of(row) for row in rows)
         return len(rows)
 
 
 def _due(skips: Skips) -> list[UUID]:
     rows = sql.rows("due_retries", tasks=BATCH_TASKS, batch=BATCH_RUNS, skipped=skips.left_out(DUTY))
     return [run_id for (run_id,) in rows]
-
-
-def _task(row: Mapping[str, Any]) -> TaskRef:
-    return TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"])

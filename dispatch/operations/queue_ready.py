@@ -13,12 +13,14 @@ from uuid import UUID
 from django.db import transaction
 from uuid_utils.compat import uuid7
 
+from dispatch.leadership import Fence
+from dispatch.operations.batches import Look, past_the_busy
 from dispatch.operations.capacity import UNLIMITED, Capacity, measure, read_demand
-from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
+from dispatch.operations.settling import task_of
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
 from platform_site.statements import Batch
-from workflows.ledger import RunLedger, TaskRef
+from workflows.ledger import RunLedger
 
 DUTY = "queue_ready"
 BATCH_RUNS = 100
@@ -31,42 +33,39 @@ def queue_ready(*, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
     A run that was skipped in two passes running is waited for, alone, up to a second.
     """
 
-    def batch(only: UUID | None) -> int:
-        return _queue(fence=fence, dispatch_limit=dispatch_limit, skips=skips, only=only)
+    def batch(look: Look) -> int:
+        return _queue(look, fence=fence, dispatch_limit=dispatch_limit, skips=skips)
 
-    return past_the_busy(DUTY, skips, batch)
+    return past_the_busy(DUTY, batch, fence=fence, skips=skips)
 
 
-def _queue(*, fence: Fence, dispatch_limit: int, skips: Skips, only: UUID | None) -> int:
+def _queue(look: Look, *, fence: Fence, dispatch_limit: int, skips: Skips) -> int:
     # Before the transaction: even the fence alone costs a durable commit. The room measured here stays: nobody
     # else queues, a claim moves pending to leased, and a later leader measures after our last commit.
     capacity = measure(*read_demand(), dispatch_limit=dispatch_limit)
     if not capacity.rooms or capacity.total <= 0:
         return 0
-    candidates = _candidates(capacity, skips, only)
+    candidates = _candidates(look, capacity, skips)
     if not candidates:
         return 0
     with transaction.atomic(durable=True):
         fence.check()
-        heads = (
-            lock_free_runs(DUTY, [run_id for run_id, _, _ in candidates], skips)
-            if only is None
-            else lock_stubborn_run(only)
-        )
+        heads = look.lock(DUTY, [run_id for run_id, _, _ in candidates], skips)
         locked = [one for one in candidates if heads.get(one[0], 0) > 0]
         return _queue_locked(capacity, locked, heads) if locked else 0
 
 
-def _candidates(capacity: Capacity, skips: Skips, only: UUID | None) -> list[tuple[UUID, int, int]]:
+def _candidates(look: Look, capacity: Capacity, skips: Skips) -> list[tuple[UUID, int, int]]:
     rows = sql.rows(
         "queue_candidates",
         classes=list(capacity.rooms),
         rooms=list(capacity.rooms.values()),
         full_tenants=capacity.full_tenants,
-        skipped=[] if only else skips.left_out(DUTY),
+        skipped=[] if look.plainly else skips.left_out(DUTY),
+        among=None if look.among is None else list(look.among),
         batch=min(BATCH_RUNS, capacity.total),
     )
-    return [(run, tenant, seat) for run, tenant, seat in rows if only in (None, run)]
+    return [(run, tenant, seat) for run, tenant, seat in rows]
 
 
 def _queue_locked(
@@ -95,9 +94,7 @@ def _queue_locked(
 
 
 def _queue_picked(ledger: RunLedger, picked: Sequence[Mapping[str, Any]]) -> None:
-    ledger.queue_tasks(
-        TaskRef(row["run_id"], row["id"], row["key"], row["task_class_id"], row["position"]) for row in picked
-    )
+    ledger.queue_tasks(task_of(row) for row in picked)
     ledger.batch.add(
         sql,
         "insert_dispatches",
@@ -105,7 +102,7 @@ def _queue_picked(ledger: RunLedger, picked: Sequence[Mapping[str, Any]]) -> Non
         now=ledger.now,
         ids=[uuid7() for _ in picked],
         run_ids=[row["run_id"] for row in picked],
-        task_ids=[row["id"] for row in picked],
+        task_ids=[row["task_id"] for row in picked],
         class_ids=[row["task_class_id"] for row in picked],
         traceparents=[ledger.runs[row["run_id"]].traceparent for row in picked],
         tenant_ids=sorted({row["tenant_id"] for row in picked}),

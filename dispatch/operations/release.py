@@ -45,7 +45,7 @@ def release(*, worker_id: UUID, dispatch_id: UUID, lease_token: str) -> Outcome:
                 reason="released unstarted",
             )
             settle_attempts(ledger, [end], random=random)
-            sql.run("release_dispatches", ids=[dispatch_id], now=ledger.now)
+            ledger.batch.add(sql, "release_dispatches", 1, ids=[dispatch_id], now=ledger.now)
         stop_if_drained(rows.values(), now=ledger.now)
     wake.coordinator()
     return Outcome.APPLIED

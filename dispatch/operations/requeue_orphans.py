@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
 
+from dispatch.leadership import Fence
+from dispatch.operations.batches import Look, past_the_busy
 from dispatch.operations.capacity import orphaned, read_demand
-from dispatch.operations.locking import Fence, lock_free_runs, lock_stubborn_run, past_the_busy
+from dispatch.operations.settling import task_of
 from dispatch.operations.skips import Skips
 from dispatch.statements import sql
-from workflows.ledger import RunLedger, TaskRef
+from workflows.ledger import RunLedger
 
 DUTY = "requeue_orphans"
 BATCH_RUNS = 100
@@ -25,26 +26,31 @@ def requeue_orphans(*, fence: Fence, skips: Skips) -> int:
     Locks runs by ascending id, skipping those held, then the dispatches. A run that was skipped in two passes
     running is waited for, alone, up to a second.
     """
-    return past_the_busy(DUTY, skips, lambda only: _requeue(fence=fence, skips=skips, only=only))
+
+    def batch(look: Look) -> int:
+        return _requeue(look, fence=fence, skips=skips)
+
+    return past_the_busy(DUTY, batch, fence=fence, skips=skips)
 
 
-def _requeue(*, fence: Fence, skips: Skips, only: UUID | None) -> int:
+def _requeue(look: Look, *, fence: Fence, skips: Skips) -> int:
     # Before the transaction: even the fence alone costs a durable commit, and mostly there are no orphans.
     classes = orphaned(*read_demand())
     if not classes:
         return 0
-    candidates = [only] if only else _orphaned_runs(classes, skips)
+    candidates = _orphaned_runs(classes, skips) if look.among is None else look.among
     if not candidates:
         return 0
     with transaction.atomic(durable=True):
         fence.check()
-        locked = lock_stubborn_run(only) if only else lock_free_runs(DUTY, candidates, skips)
+        locked = look.lock(DUTY, candidates, skips)
         if not locked:
             return 0
         rows = sql.records("pick_orphans", run_ids=list(locked), classes=classes, tasks=BATCH_TASKS)
         with RunLedger.over({row["run_id"] for row in rows}, actor="coordinator") as ledger:
-            ledger.requeue_tasks((_task(row) for row in rows), reason="no worker takes it")
-            sql.run("cancel_dispatches", ids=[row["dispatch_id"] for row in rows], now=ledger.now)
+            ledger.requeue_tasks((task_of(row) for row in rows), reason="no worker takes it")
+            ids = [row["dispatch_id"] for row in rows]
+            ledger.batch.add(sql, "cancel_dispatches", len(ids), ids=ids, now=ledger.now)
         return len(rows)
 
 
@@ -57,7 +63,3 @@ def _orphaned_runs(classes: Sequence[int], skips: Skips) -> list[UUID]:
         skipped=skips.left_out(DUTY),
     )
     return [run_id for (run_id,) in rows]
-
-
-def _task(row: Mapping[str, Any]) -> TaskRef:
-    return TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])

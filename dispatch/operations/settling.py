@@ -9,8 +9,8 @@ from uuid import UUID
 
 from dispatch.lease import HeldLease
 from dispatch.statements import sql
-from platform_site.statements import Batch
 from dispatch.states import DispatchState, WorkerState
+from platform_site.statements import Batch
 from workflows.ledger import TaskRef
 
 
@@ -40,7 +40,7 @@ def held_lease(row: Mapping[str, Any]) -> HeldLease:
 
 
 def task_of(row: Mapping[str, Any]) -> TaskRef:
-    """The task of such a row."""
+    """The task of a row that names it so."""
     return TaskRef(row["run_id"], row["task_id"], row["key"], row["task_class_id"], row["position"])
 
 

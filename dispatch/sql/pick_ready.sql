@@ -26,7 +26,7 @@ ranked AS (
            row_number() OVER (PARTITION BY tenant_id ORDER BY turn, seat) AS in_tenant
     FROM pick
 )
-SELECT ranked.run_id, ranked.id, ranked.key, ranked.task_class_id, ranked.position, ranked.tenant_id
+SELECT ranked.run_id, ranked.id AS task_id, ranked.key, ranked.task_class_id, ranked.position, ranked.tenant_id
 FROM ranked JOIN room ON room.class_id = ranked.task_class_id
 WHERE ranked.in_class <= room.room AND ranked.in_tenant <= ranked.tenant_room
 ORDER BY ranked.turn, ranked.seat, ranked.turn_at, ranked.tenant_id

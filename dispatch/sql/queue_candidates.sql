@@ -1,4 +1,4 @@
--- Runs whose turn it is, per open class and within its room, seated by tenant. No locks.
+-- Runs whose turn it is, per open class and within its room, seated by tenant; all, or those among some. No locks.
 WITH room AS (
     SELECT class_id, room FROM unnest(%(classes)s::int[], %(rooms)s::int[]) AS open(class_id, room)
 ),
@@ -9,6 +9,7 @@ candidate AS (
         SELECT run_id, tenant_id, turn_at FROM workflows_readyqueue
         WHERE task_class_id = room.class_id AND open AND ready > 0
           AND tenant_id <> ALL(%(full_tenants)s::int[]) AND run_id <> ALL(%(skipped)s::uuid[])
+          AND (%(among)s::uuid[] IS NULL OR run_id = ANY(%(among)s::uuid[]))
         ORDER BY turn_at, run_id
         LIMIT least(room.room, %(batch)s)
     ) AS head

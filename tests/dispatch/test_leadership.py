@@ -18,6 +18,7 @@ from tests.support.sessions import Actor, actor, end_session
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TIMEOUT = timedelta(seconds=3)
+SHORT = timedelta(milliseconds=200)
 
 
 @pytest.fixture
@@ -32,8 +33,8 @@ def bert() -> Iterator[Actor]:
         yield someone
 
 
-def _contender(name: str) -> Leadership:
-    return Leadership(name, leader_timeout=TIMEOUT)
+def _contender(name: str, *, timeout: timedelta = TIMEOUT) -> Leadership:
+    return Leadership(name, leader_timeout=timeout)
 
 
 def _acquired(leadership: Leadership, who: Actor) -> Term:
@@ -86,7 +87,7 @@ def test_an_ex_leader_writes_nothing_after_a_later_epoch(anna: Actor, bert: Acto
     with pytest.raises(LeadershipLost):
         anna.does(lambda: _write_under(old))
     with pytest.raises(LeadershipLost):
-        anna.does(lambda: first.beat(old))
+        anna.does(old.beat)
     assert LeadershipRow.objects.get(id=1).holder == "bert"
     bert.does(lambda: _write_under(new))
 
@@ -98,7 +99,7 @@ def test_a_silent_reconnect_is_caught_by_the_process_id_although_the_epoch_is_cu
     with pytest.raises(LeadershipLost):
         anna.does(lambda: _write_under(term))
     with pytest.raises(LeadershipLost):
-        anna.does(lambda: leadership.beat(term))
+        anna.does(term.beat)
     assert LeadershipRow.objects.get(id=1).holder == "anna"
 
 
@@ -128,23 +129,61 @@ def test_the_fence_refuses_to_stand_outside_a_transaction(anna: Actor):
 
 
 def test_a_silent_holder_is_ended_and_followed_at_once(anna: Actor, bert: Actor):
-    first, second = _contender("anna"), _contender("bert")
+    first, second = _contender("anna"), _contender("bert", timeout=SHORT)
     _acquired(first, anna)
-    _age_the_beat(3.1)
-    assert _acquired(second, bert).epoch == 2
+    followed: list[Term] = []
+
+    def ended() -> bool:
+        followed.extend(filter(None, [bert.does(second.try_acquire)]))
+        return bool(followed)
+
+    wait_for(ended, "the silent session is ended")
+    assert followed[0].epoch == 2
     with pytest.raises(Error):
-        anna.does(lambda: first.beat(Term(epoch=1)))
+        anna.does(lambda: Term(epoch=1).beat())
     anna.does(first.release)
 
 
 def test_a_holder_that_was_heard_of_lately_is_left_alone(anna: Actor, bert: Actor):
     first, second = _contender("anna"), _contender("bert")
+    _acquired(first, anna)
+    assert bert.does(second.try_acquire) is None
+
+
+def test_a_holder_at_work_is_heard_of_by_what_it_does(anna: Actor, bert: Actor):
+    """A cancel of many statements beats only at its end; each statement shows that the leader lives."""
+    first, second = _contender("anna"), _contender("bert")
     term = _acquired(first, anna)
-    _age_the_beat(2.5)
+    _age_the_beat(60)
+    anna.does(LeadershipRow.objects.exists)
     assert bert.does(second.try_acquire) is None
-    _age_the_beat(3.5)
-    anna.does(lambda: first.beat(term))
-    assert bert.does(second.try_acquire) is None
+    assert anna.does(term.beat) is None
+
+
+def test_a_holder_whose_statement_does_not_end_is_ended(anna: Actor, bert: Actor):
+    first, second = _contender("anna"), _contender("bert", timeout=SHORT)
+    _acquired(first, anna)
+    with held_lock("SELECT 1 FROM dispatch_leadership FOR UPDATE") as lock:
+        with rival(lambda: _stuck(anna)) as stuck:
+            followed: list[Term] = []
+
+            def ended() -> bool:
+                return bool(bert.does(second._silent_holder_ended))
+
+            wait_for(ended, "the stuck session is ended")
+            assert isinstance(stuck.result(), Error)
+        lock.release()
+        followed.extend(filter(None, [bert.does(second.try_acquire)]))
+    assert [term.epoch for term in followed] == [2]
+    anna.does(first.release)
+
+
+def _stuck(anna: Actor) -> Error | None:
+    try:
+        anna.does(lambda: Term(epoch=1).beat())
+    except Error as error:
+        return error
+    return None
 
 
 def test_another_session_under_the_same_process_id_is_not_ended(anna: Actor, bert: Actor):
@@ -154,7 +193,7 @@ def test_another_session_under_the_same_process_id_is_not_ended(anna: Actor, ber
     LeadershipRow.objects.filter(id=1).update(backend_start="2001-01-01T00:00:00Z")
     _age_the_beat(60)
     assert bert.does(second.try_acquire) is None
-    assert anna.does(lambda: first.beat(Term(epoch=1))) is None
+    assert anna.does(lambda: Term(epoch=1).beat()) is None
 
 
 def test_the_leader_returns_after_its_session_was_ended(anna: Actor):
@@ -163,7 +202,7 @@ def test_the_leader_returns_after_its_session_was_ended(anna: Actor):
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [anna.backend_pid()])
     with pytest.raises(Error):
-        anna.does(lambda: leadership.beat(Term(epoch=1)))
+        anna.does(lambda: Term(epoch=1).beat())
     anna.does(leadership.release)
     assert _acquired(leadership, anna).epoch == 2
 
@@ -225,7 +264,7 @@ def test_a_wake_up_that_came_during_a_statement_is_not_overlooked(anna: Actor, i
     leadership = _contender("anna")
     term = _acquired(leadership, anna)
     wake.send(wake.COORDINATOR_CHANNEL)
-    anna.does(lambda: leadership.beat(term))  # the driver reads the notification with the answer
+    anna.does(term.beat)  # the driver reads the notification with the answer
     assert anna.does(lambda: leadership.wait(10, interrupt=interrupt.reader)) is True
     assert anna.does(lambda: leadership.wait(0.01, interrupt=interrupt.reader)) is False
 

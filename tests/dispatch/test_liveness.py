@@ -21,6 +21,9 @@ class _Unfenced:
     def check(self) -> None:
         """This test is not about who leads."""
 
+    def beat(self) -> None:
+        """Nor who is heard of."""
+
 
 def _control_plane(*, since: timedelta, seen: timedelta) -> None:
     """It has answered since so long ago, and was last seen so long ago."""

@@ -109,7 +109,7 @@ def test_what_was_renewed_between_the_look_and_the_lock_is_left_alone(
 
     def rows(name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         if name == "reap_candidates":
-            return [(leases[0].dispatch_id,)]  # it looked expired, and then its heartbeat came
+            return [(leases[0].dispatch_id, run_id)]  # it looked expired, and then its heartbeat came
         return real_rows(name, **params)
 
     monkeypatch.setattr(sql, "rows", rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dispatch.operations.converge_cancellations import converge_cancellations
 from dispatch.operations.promote_retries import promote_retries
 from dispatch.operations.queue_ready import queue_ready
@@ -81,14 +79,51 @@ def test_retries_and_orphans_of_busy_runs_are_waited_for_too() -> None:
         assert task_states(run_id) == {"a": "ready"}
 
 
-def test_a_cancel_that_somebody_blocks_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancels_that_somebody_blocks_do_not_hold_the_others_up() -> None:
+    """However many are held and however old their requests are: they are waited for only when nothing else is left."""
     worker = a_worker()
     published("flow", [a_task("a")])
-    blocked, other = started("flow"), started("flow")
-    worker.request_cancel(blocked)
-    worker.request_cancel(other)
-    monkeypatch.setattr("dispatch.operations.converge_cancellations.LOCK_TIMEOUT_MS", 100)
-    with hold_run(blocked):
-        assert converge_cancellations(fence=OpenFence()) == 1
-        assert the_run(other).state == "canceled"
-    assert converge_cancellations(fence=OpenFence()) == 1
+    blocked, others = [started("flow") for _ in range(5)], [started("flow") for _ in range(2)]
+    for run_id in [*blocked, *others]:
+        worker.request_cancel(run_id)
+    skips = Skips()
+    skips.begin_pass()
+    with held_lock("SELECT 1 FROM workflows_run WHERE id = ANY(%s) FOR NO KEY UPDATE", [blocked]) as lock:
+        assert [converge_cancellations(fence=OpenFence(), skips=skips) for _ in range(3)] == [1, 1, 0]
+        assert {the_run(run_id).state for run_id in others} == {"canceled"}
+        skips.begin_pass()
+        with rival(lambda: converge_cancellations(fence=OpenFence(), skips=skips)) as second:
+            second.wait_until_blocked()
+            lock.release()
+            assert second.result() == 1
+    skips.begin_pass()
+    assert sum(converge_cancellations(fence=OpenFence(), skips=skips) for _ in range(5)) == 4
+
+
+def test_cancels_that_nobody_was_seen_holding_come_first_in_the_next_pass() -> None:
+    worker = a_worker()
+    published("flow", [a_task("a")])
+    held, later = started("flow"), started("flow")
+    skips = Skips()
+    worker.request_cancel(held)
+    skips.begin_pass()
+    with hold_run(held):
+        assert converge_cancellations(fence=OpenFence(), skips=skips) == 0
+    worker.request_cancel(later)
+    skips.begin_pass()
+    assert converge_cancellations(fence=OpenFence(), skips=skips) == 1
+    assert [the_run(run_id).state for run_id in (held, later)] == ["pending", "canceled"]
+
+
+def test_a_stubborn_run_is_found_whatever_its_place() -> None:
+    """It is waited for although there is room for fewer than stand before it."""
+    a_worker()
+    published("flow", [a_task("a")])
+    first, busy = started("flow"), started("flow")
+    skips = Skips()
+    for _ in range(2):
+        skips.begin_pass()
+        skips.add("queue_ready", [busy])
+    with hold_run(first):
+        assert queue_ready(fence=OpenFence(), dispatch_limit=1, skips=skips) == 1
+    assert task_states(busy) == {"a": "queued"}

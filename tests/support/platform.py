@@ -39,11 +39,17 @@ class OpenFence:
     def check(self) -> None:
         return None
 
+    def beat(self) -> None:
+        return None
+
 
 class ShutFence:
     """A fence that never holds: whoever checks it must write nothing."""
 
     def check(self) -> None:
+        raise LeadershipLost(1)
+
+    def beat(self) -> None:
         raise LeadershipLost(1)
 
 
