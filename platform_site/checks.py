@@ -12,6 +12,7 @@ those marked deploy with `check --deploy`, and say what to do.
     workload.W004  the one-machine database serves a server that listens beyond this machine  (deploy)
     workload.W005  metrics are public while the server listens beyond this machine            (deploy)
     workload.W006  plain http while the server listens beyond this machine                    (deploy)
+    workload.W007  sessions have no statement, lock or idle timeout                           (with --database)
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import DEFAULT_DB_ALIAS
 
+from platform_site import database
 from platform_site.configuration import PlatformSettings, is_loopback
 
 POOLER_PORTS = frozenset({"6432", "6543"})
@@ -34,6 +37,7 @@ def register_checks() -> None:
     """Called once, when the site's app is ready."""
     register(check_lease, Tags.compatibility)
     register(check_pool, Tags.database)
+    register(check_session_timeouts, Tags.database)
     register(check_hosts, Tags.security)
     register(check_secret_key, Tags.security, deploy=True)
     register(check_coordinator_database, Tags.database, deploy=True)
@@ -118,6 +122,32 @@ def check_coordinator_database(
             "The coordinator seems to reach PostgreSQL through a pooler; leadership needs its own session.",
             hint="Set COORDINATOR_DATABASE_URL to the server itself.",
             id="workload.W003",
+        )
+    ]
+
+
+def check_session_timeouts(
+    app_configs: Sequence[AppConfig] | None,  # noqa: ARG001 the signature is Django's
+    databases: Sequence[str] | None = None,
+    **_: Any,
+) -> list[CheckMessage]:
+    """Asks the database, so only where it was named: `check --database default`, and the coordinator's start."""
+    if DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    asked = dict(database.TIMEOUTS)
+    if settings.WORKLOAD.process_kind in database.MIGRATING:
+        del asked["statement_timeout"]  # switched off by this process itself
+    found = database.session_timeouts()
+    missing = [name for name in asked if not found[name]]
+    if not missing:
+        return []
+    role = settings.DATABASES[DEFAULT_DB_ALIAS]["USER"] or "the role in DATABASE_URL"
+    statements = " ".join(f"ALTER ROLE \"{role}\" SET {name} = '{asked[name]}';" for name in missing)
+    return [
+        checks.Warning(
+            f"A session of this database may hang for ever: {', '.join(f'{name} is 0' for name in missing)}.",
+            hint=f"{statements} Sessions that are open keep what they have.",
+            id="workload.W007",
         )
     ]
 

@@ -86,11 +86,13 @@ def configure(url: str, *, process_kind: str, web_threads: int) -> dict[str, Any
     elif process_kind == "coordinator":
         database["CONN_MAX_AGE"] = None
         options["tcp_user_timeout"] = "3000"
-        options["options"] = (
-            "-c idle_session_timeout=3s -c idle_in_transaction_session_timeout=3s "
+        _set_in_session(
+            options,
+            idle_session_timeout="3s",
+            idle_in_transaction_session_timeout="3s",
             # It runs the same few statements all day, tested under generic plans; planned anew for each set of
             # arrays, they took longer to plan than to run.
-            "-c plan_cache_mode=force_generic_plan"
+            plan_cache_mode="force_generic_plan",
         )
     elif process_kind in MIGRATING:
         # Building an index on a large table may take longer than any statement of the running platform.

@@ -8,16 +8,10 @@ import shutil
 import stat
 from pathlib import Path
 
+from platform_site.database import TIMEOUTS
 from platform_site.embedded.binaries import Binaries
 from platform_site.embedded.errors import EmbeddedError, UserUnknown, VersionMismatch
 from platform_site.embedded.layout import Account, Layout
-
-ROLE_TIMEOUTS = {
-    "statement_timeout": "30s",
-    "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "60s",
-}
-"""The outer walls, on the role so that every session has them; transactions tighten them with SET LOCAL."""
 
 
 def require_named_user() -> None:
@@ -42,7 +36,7 @@ def prepare(layout: Layout, programs: Binaries, *, durable: bool) -> None:
     draft = layout.data.with_name(f"{layout.data.name}.new-{os.getpid()}")
     _own_folder(draft, programs.account)
     programs.run("initdb", "-D", draft, *_initdb_options(programs, durable=durable))
-    alter = "".join(f"ALTER ROLE postgres SET {name} = '{value}'\n" for name, value in ROLE_TIMEOUTS.items())
+    alter = "".join(f"ALTER ROLE postgres SET {name} = '{value}'\n" for name, value in TIMEOUTS.items())
     programs.run("postgres", "--single", "-j", "-D", draft, "postgres", given=alter.replace("\n", ";\n\n"))
     if durable:
         _sync(draft)

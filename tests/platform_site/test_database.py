@@ -6,7 +6,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
-from platform_site.database import configure, database_now, parse_url, require_transaction
+from dispatch.wakeup import direct_connection
+from platform_site.database import DEAD_PEER, configure, database_now, parse_url, require_transaction
 
 
 def test_a_full_address() -> None:
@@ -66,6 +67,34 @@ def test_only_web_processes_pool() -> None:
         database = configure(url, process_kind=kind, web_threads=16)
         assert "pool" not in database["OPTIONS"]
         assert database["OPTIONS"]["application_name"] == f"workload-{kind}"
+
+
+@pytest.mark.parametrize("kind", ["web", "coordinator", "migrate", "shell"])
+def test_every_process_notices_a_server_that_vanished(kind: str) -> None:
+    options = configure("postgresql://db.example/workload", process_kind=kind, web_threads=4)["OPTIONS"]
+    names = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count")
+    assert tuple(options[name] for name in names) == ("1", "5", "2", "3")
+    assert options["tcp_user_timeout"] == ("3000" if kind == "coordinator" else "11000")
+
+
+def test_the_address_may_say_otherwise() -> None:
+    url = "postgresql://db.example/workload?keepalives_idle=60&tcp_user_timeout=90000"
+    options = configure(url, process_kind="web", web_threads=4)["OPTIONS"]
+    assert (options["keepalives_idle"], options["tcp_user_timeout"]) == ("60", "90000")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_listeners_own_session_notices_it_too() -> None:
+    with direct_connection() as session:
+        told = session.info.get_parameters()
+    assert {name: told.get(name) for name in DEAD_PEER} == DEAD_PEER
+
+
+@pytest.mark.parametrize("kind", ["coordinator", "migrate", "web"])
+def test_session_parameters_of_the_address_stand(kind: str) -> None:
+    url = "postgresql://db.example/workload?options=-c%20lock_timeout%3D4s"
+    options = configure(url, process_kind=kind, web_threads=4)["OPTIONS"]
+    assert options["options"].startswith("-c lock_timeout=4s")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from platform_site.database import TIMEOUTS
 from platform_site.embedded import pid_files
-from platform_site.embedded.cluster import ROLE_TIMEOUTS
 from platform_site.embedded.errors import EmbeddedError, StartFailed, VersionMismatch
 from platform_site.embedded.layout import SOCKET_NAME, Layout, locate
 from platform_site.embedded.server import EmbeddedServer
@@ -109,9 +109,9 @@ def test_first_start_makes_a_safe_cluster_and_the_last_release_stops_it(layout: 
         assert ask(layout, "SHOW data_checksums") == "on"
         assert ask(layout, "SHOW listen_addresses") == ""
         assert ask(layout, "SHOW server_encoding") == "UTF8"
-        assert {name: ask(layout, f"SHOW {name}") for name in ROLE_TIMEOUTS} == {
-            "statement_timeout": "30s",
-            "lock_timeout": "10s",
+        assert {name: ask(layout, f"SHOW {name}") for name in TIMEOUTS} == {
+            "statement_timeout": "10s",
+            "lock_timeout": "5s",
             "idle_in_transaction_session_timeout": "1min",
         }
         assert layout.sockets.stat().st_mode & 0o777 == 0o700
