@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Literal
 
 from opentelemetry import propagate, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -20,6 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 logger = logging.getLogger(__name__)
 
 Attribute = str | int | float | bool
+Library = Literal["django", "psycopg", "requests"]
 
 _W3C = TraceContextTextMapPropagator()
 _configured = threading.Event()
@@ -37,10 +39,13 @@ def requested(environment: Mapping[str, str] | None = None) -> list[str]:
     return ["otlp"] if any(env.get(name, "").strip() for name in endpoints) else []
 
 
-def configure(service_name: str) -> bool:
+def configure(
+    service_name: str, *, instrument: Collection[Library] = ("django", "psycopg", "requests")
+) -> bool:
     """Turn tracing on if it is asked for; True if it is on now. Call once per process, after any fork.
 
-    `OTEL_SERVICE_NAME` wins over `service_name`. A fault here is logged and leaves tracing off.
+    `instrument`: the libraries of this process that get spans of their own. `OTEL_SERVICE_NAME` wins over
+    `service_name`. A fault here is logged and leaves tracing off.
     """
     if _configured.is_set():
         return True
@@ -49,6 +54,7 @@ def configure(service_name: str) -> bool:
         return False
     try:
         _install(service_name, exporters)
+        _instrument(instrument)
     except Exception:  # an instrument that cannot start must not stop the platform
         logger.warning("Tracing could not be set up and stays off.", exc_info=True)
         return False
@@ -58,9 +64,6 @@ def configure(service_name: str) -> bool:
 
 def _install(service_name: str, exporters: list[str]) -> None:
     # Heavy, and needed only where tracing is on.
-    from opentelemetry.instrumentation.django import DjangoInstrumentor
-    from opentelemetry.instrumentation.psycopg import PsycopgInstrumentor
-    from opentelemetry.instrumentation.requests import RequestsInstrumentor
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
@@ -81,11 +84,24 @@ def _install(service_name: str, exporters: list[str]) -> None:
         provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     propagate.set_global_textmap(_W3C)  # no baggage: nothing of a caller's travels on
-    # Behind the request id and the probes, which are not traced; before the access log, which names the span.
-    os.environ.setdefault("OTEL_PYTHON_DJANGO_MIDDLEWARE_POSITION", "2")
-    DjangoInstrumentor().instrument()
-    PsycopgInstrumentor().instrument()
-    RequestsInstrumentor().instrument()
+
+
+def _instrument(libraries: Collection[Library]) -> None:
+    # Imported one by one: a worker without a database needs no database driver to be traced.
+    if "django" in libraries:
+        from opentelemetry.instrumentation.django import DjangoInstrumentor
+
+        # Behind the request id and the probes, which are not traced; before the access log, which names the span.
+        os.environ.setdefault("OTEL_PYTHON_DJANGO_MIDDLEWARE_POSITION", "2")
+        DjangoInstrumentor().instrument()
+    if "psycopg" in libraries:
+        from opentelemetry.instrumentation.psycopg import PsycopgInstrumentor
+
+        PsycopgInstrumentor().instrument()
+    if "requests" in libraries:
+        from opentelemetry.instrumentation.requests import RequestsInstrumentor
+
+        RequestsInstrumentor().instrument()
 
 
 def current_traceparent() -> str | None:
@@ -95,24 +111,46 @@ def current_traceparent() -> str | None:
     return carrier.get("traceparent")
 
 
-@contextmanager
 def span(
     name: str,
     attributes: Mapping[str, Attribute | None] | None = None,
     *,
     parent: str | None = None,
-) -> Iterator[trace.Span]:
+) -> AbstractContextManager[trace.Span]:
     """A span around the block; `parent` is a stored `traceparent`, a malformed one begins a new trace.
 
     An exception passes through and marks the span as failed with its type alone: messages may hold inputs.
+    What the instrument itself raises is logged and goes no further.
     """
-    context = _W3C.extract({"traceparent": parent}) if parent else None
-    known = {key: value for key, value in (attributes or {}).items() if value is not None}
-    with trace.get_tracer("workload").start_as_current_span(
-        name, context=context, attributes=known, record_exception=False, set_status_on_exception=False
-    ) as current:
+    if not _configured.is_set():
+        return nullcontext(trace.INVALID_SPAN)
+    return _recorded(name, {key: it for key, it in (attributes or {}).items() if it is not None}, parent)
+
+
+@contextmanager
+def _recorded(name: str, attributes: Mapping[str, Attribute], parent: str | None) -> Iterator[trace.Span]:
+    opened = ExitStack()
+    current: trace.Span = trace.INVALID_SPAN
+    try:
+        context = _W3C.extract({"traceparent": parent}) if parent else None
+        current = opened.enter_context(
+            trace.get_tracer("workload").start_as_current_span(
+                name,
+                context=context,
+                attributes=attributes,
+                record_exception=False,
+                set_status_on_exception=False,
+            )
+        )
+    except Exception:  # an instrument steers nothing
+        logger.warning("A span could not be opened.", exc_info=True)
+    try:
+        yield current
+    except BaseException as failed:
+        current.set_status(trace.StatusCode.ERROR, type(failed).__name__)
+        raise
+    finally:
         try:
-            yield current
-        except BaseException as failed:
-            current.set_status(trace.StatusCode.ERROR, type(failed).__name__)
-            raise
+            opened.close()
+        except Exception:  # as above
+            logger.warning("A span could not be closed.", exc_info=True)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from observability import tracing
 from observability.logs import logging_config
 from workers.executors.python import ActionsInvalid
 from workers.executors.registry import ExecutorFactory, build_executors
@@ -23,7 +24,9 @@ def run_worker(options: WorkerOptions, further: Mapping[str, ExecutorFactory] | 
     """Run a worker with signal handlers; raises `OptionsInvalid` or `ActionsInvalid` before it starts.
 
     `further`: executors by kind that the caller provides besides those of this package and installed ones.
+    Traced if the environment asks for it.
     """
+    tracing.configure("workload-worker", instrument=["requests"])
     if options.drills:
         logger.warning("drills are on: mock tasks may hang or kill this worker; never in production")
     executors = build_executors(options, further)

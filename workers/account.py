@@ -41,7 +41,7 @@ class Held:
     timed_out: bool = False
 
     @property
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> dict[str, str | int]:
         """What every log line about this lease carries; never inputs, outputs or tokens."""
         request = self.lease.request
         return {

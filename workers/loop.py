@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from observability import tracing
 from workers import outcome
 from workers.account import Account, Held
 from workers.client import ControlPlane, Refused, SessionEnded, Unavailable
@@ -131,7 +132,11 @@ class Execution:
         """Execute, classify, flush the reports, encode. None: the lease is void, nothing to submit."""
         if held.cancelled.is_set():
             return None
-        came_of = self._execute(held)
+        request = held.lease.request
+        facts = {**held.fields, "workflow_id": request.workflow_id, "action": request.action}
+        with tracing.span("execute", facts, parent=request.traceparent) as span:
+            came_of = self._execute(held)
+            span.set_attribute("outcome", "canceled" if came_of is None else str(came_of.kind))
         self._reports.finish(held)
         return None if came_of is None or held.cancelled.is_set() else outcome.encode(came_of)
 

@@ -5,16 +5,29 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from django.db import connections
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from dispatch.models import Dispatch
 from observability import tracing
+from tests.support.http import WorkerApi, api_as
+from tests.support.platform import a_task, published, queue_all
+from tests.support.programs import database_url
+from tests.workers.test_reports import SilentPlane
+from workers import outcome
+from workers.account import hold
+from workers.client import _leases
+from workers.executors.base import ExecutionControl, ExecutionRequest
+from workers.loop import Execution
+from workers.outcome import Outcome
+from workers.process import monotonic
+from workers.reports import Reports
 
 ROOT = Path(__file__).parents[2]
 PARENT = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
@@ -62,6 +75,9 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    on = threading.Event()
+    on.set()
+    monkeypatch.setattr(tracing, "_configured", on)
     return exporter
 
 
@@ -92,6 +108,146 @@ def test_an_exception_passes_and_leaves_its_type_alone(spans: InMemorySpanExport
     assert "hunter2" not in span.to_json()
 
 
+def traced_script(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run these lines against the test database with the exporter that prints."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "DJANGO_SETTINGS_MODULE": "platform_site.settings",
+            "OTEL_TRACES_EXPORTER": "console",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+class Broken:
+    """An instrument that fails at every turn."""
+
+    def start_as_current_span(self, *_: object, **__: object) -> object:
+        raise OSError("no instrument")
+
+
+def test_an_instrument_that_fails_steers_nothing(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trace, "get_tracer", lambda _name: Broken())
+    with tracing.span("run") as span:
+        assert not span.is_recording()
+    with pytest.raises(ValueError, match="the block's own"), tracing.span("run"):
+        raise ValueError("the block's own")
+    assert caplog.text.count("could not be opened") == 2
+
+
+class Closing(SimpleSpanProcessor):
+    def on_end(self, span: object) -> None:
+        raise OSError("no instrument")
+
+
+def test_nor_one_that_fails_at_the_end(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Closing(spans))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    with tracing.span("run"):
+        pass
+    assert "could not be closed" in caplog.text
+    assert tracing.current_traceparent() is None, "the context is left all the same"
+
+
+# -- from the request to the execution -------------------------------------------------------------
+
+
+class Taking:
+    """An executor that notes under which trace it runs."""
+
+    kind = "mock"
+
+    def __init__(self) -> None:
+        self.under: str | None = None
+
+    def execute(self, _request: ExecutionRequest, _control: ExecutionControl) -> Outcome:
+        self.under = tracing.current_traceparent()
+        return outcome.success(None)
+
+
+@pytest.mark.django_db
+def test_request_run_dispatch_lease_and_execution_share_one_trace(spans: InMemorySpanExporter) -> None:
+    worker = WorkerApi()
+    published("flow", [a_task("one")])
+    with tracing.span("the caller"):
+        asked = tracing.current_traceparent()
+        run_id = api_as("operator").post("workflows/flow/runs", {}).json["run_id"]
+    assert asked is not None
+    assert queue_all() == 1
+    assert Dispatch.objects.get(run=run_id).traceparent == asked
+    (taken,) = _leases(worker.claim().json)
+    assert taken.request.traceparent == asked
+    executor = Taking()
+    held = hold(taken, since=monotonic(), margin=1.0)
+    Execution({"mock": executor}, Reports(SilentPlane(), clock=monotonic, stopping=threading.Event())).run(
+        held
+    )
+    caller, execution = spans.get_finished_spans()
+    assert execution.context.trace_id == caller.context.trace_id
+    assert execution.parent is not None
+    assert execution.parent.span_id == caller.context.span_id
+    assert dict(execution.attributes or {}) == {
+        "run_id": run_id,
+        "task_key": "one",
+        "attempt": 1,
+        "dispatch_id": taken.dispatch_id,
+        "workflow_id": "flow",
+        "action": "noop",
+        "outcome": "success",
+    }
+    assert executor.under is not None
+    assert executor.under.split("-")[1] == asked.split("-")[1]
+
+
+@pytest.mark.django_db
+def test_without_tracing_a_run_has_no_trace() -> None:
+    worker = WorkerApi()
+    published("flow", [a_task("one")])
+    api_as("operator").post("workflows/flow/runs", {})
+    queue_all()
+    (lease,) = worker.leases()
+    assert "traceparent" not in lease
+
+
+STARTS = {
+    "worker": """
+from workers.__main__ import run_worker
+from workers.options import WorkerOptions
+import workers.runtime
+workers.runtime.REGISTER_SECONDS = 0.0
+run_worker(WorkerOptions(server_url="http://127.0.0.1:9", enrolment_token="t", name="w", kinds=("mock",)))
+""",
+    "coordinator": """
+import django; django.setup()
+from django.core.management import call_command
+from dispatch.coordinator import Coordinator
+Coordinator.run = lambda self, stop: None
+call_command("coordinator")
+""",
+}
+
+
+@pytest.mark.parametrize("process", STARTS)
+def test_coordinators_and_workers_are_traced_under_their_names(process: str, db: None) -> None:
+    ending = "from opentelemetry import trace; trace.get_tracer_provider().shutdown()"
+    done = traced_script(f"{STARTS[process]}\n{ending}", WORKLOAD_PROCESS_KIND=process)
+    assert done.returncode == 0, done.stderr
+    names = {span["resource"]["attributes"]["service.name"] for span in _json_objects(done.stdout)}
+    assert names == {f"workload-{process}"}
+
+
 SCRIPT = """
 import django; django.setup()
 from observability import tracing
@@ -109,25 +265,7 @@ trace.get_tracer_provider().shutdown()
 
 
 def test_a_process_that_is_asked_to_traces_requests_and_statements(db: None) -> None:
-    settings = connections["default"].settings_dict
-    place = f"host={settings['HOST']}&port={settings['PORT'] or 5432}"
-    url = f"postgresql://{settings['USER']}@/{settings['NAME']}?{place}"
-    environment = {
-        **os.environ,
-        "DATABASE_URL": url,
-        "DJANGO_SETTINGS_MODULE": "platform_site.settings",
-        "WORKLOAD_PROCESS_KIND": "web",
-        "OTEL_TRACES_EXPORTER": "console",
-        "OTEL_SERVICE_NAME": "named-by-me",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT % PARENT],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = traced_script(SCRIPT % PARENT, WORKLOAD_PROCESS_KIND="web", OTEL_SERVICE_NAME="named-by-me")
     assert done.returncode == 0, done.stderr
     assert "ANSWER ('hunter2',)" in done.stdout
     exported = re.sub(r"ANSWER .*\n", "", done.stdout)

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.core.checks import run_checks
+from django.db import OperationalError, connection
 
-from platform_site import checks
+from dispatch.management.commands.coordinator import warn_of_missing_timeouts
+from platform_site import checks, database
 
 
 def found(*, deploy: bool = True) -> set[str]:
@@ -76,6 +78,63 @@ def test_what_is_fine_on_one_machine_and_not_on_a_network(settings: Any) -> None
     workload(settings, embedded_database=False, metrics_public=False)
     settings.SECURE_SSL_REDIRECT = True
     assert found() == set()
+
+
+def session_timeouts(monkeypatch: pytest.MonkeyPatch, **values: int) -> None:
+    known = {"statement_timeout": 1, "lock_timeout": 1, "idle_in_transaction_session_timeout": 1}
+    monkeypatch.setattr(database, "session_timeouts", lambda: known | values)
+
+
+def test_sessions_that_may_hang_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_timeouts(monkeypatch, statement_timeout=0, idle_in_transaction_session_timeout=0)
+    assert "workload.W007" not in found(), "the database is asked only where it is named"
+    (message,) = (m for m in run_checks(databases=["default"]) if m.id == "workload.W007")
+    assert "statement_timeout is 0, idle_in_transaction_session_timeout is 0" in message.msg
+    assert message.hint is not None
+    assert """ALTER ROLE "postgres" SET statement_timeout = '10s';""" in message.hint
+    assert """SET idle_in_transaction_session_timeout = '60s';""" in message.hint
+    assert "SET lock_timeout" not in message.hint
+
+
+def test_a_command_that_switches_a_timeout_off_does_not_complain_of_it(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_timeouts(monkeypatch, statement_timeout=0)
+    workload(settings, process_kind="migrate")
+    assert checks.check_session_timeouts(None, databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_sessions_with_timeouts_are_fine() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config(name, '9s', true) FROM unnest(%s::text[]) AS name", [list(database.TIMEOUTS)]
+        )
+        assert database.session_timeouts() == dict.fromkeys(database.TIMEOUTS, 9_000)
+        assert checks.check_session_timeouts(None, databases=["default"]) == []
+        cursor.execute("SET LOCAL lock_timeout = 0")
+    (message,) = checks.check_session_timeouts(None, databases=["default"])
+    assert "lock_timeout is 0" in message.msg
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_coordinator_says_it_at_its_start(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session_timeouts(monkeypatch, lock_timeout=0)
+    warn_of_missing_timeouts()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert """ALTER ROLE "postgres" SET lock_timeout = '5s';""" in record.getMessage()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> dict[str, int]:
+        raise OperationalError
+
+    monkeypatch.setattr(database, "session_timeouts", away)
+    warn_of_missing_timeouts()
 
 
 def test_every_check_says_what_to_do_and_is_listed() -> None:

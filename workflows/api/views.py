@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from observability.tracing import current_traceparent
 from platform_site.access.permissions import CanOperate, CanView
 from platform_site.api.rendering import JsonText, json_answer
 from platform_site.api.serializers import PageQuery, QuerySerializer
@@ -148,6 +149,7 @@ class StartView(ApiView):
             params=asked.params,
             priority=asked.priority,
             labels=asked.labels,
+            traceparent=current_traceparent() or "",
         )
         with measured("start_run"):
             started = start_run(

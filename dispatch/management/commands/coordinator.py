@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from argparse import ArgumentParser
@@ -9,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import DEFAULT_DB_ALIAS, Error, connection
 from django.utils.module_loading import import_string
 
 from dispatch.coordinator import Coordinator, Timing
@@ -17,8 +19,12 @@ from dispatch.leadership import Leadership
 from dispatch.notify_systemd import SystemdNotifier
 from dispatch.operations.skips import Skips
 from dispatch.stopping import StopRequest
+from observability import tracing
 from observability.snapshot import SnapshotPublisher
+from platform_site.checks import check_session_timeouts
 from platform_site.configuration import PlatformSettings
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -32,6 +38,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        tracing.configure("workload-coordinator", instrument=["psycopg", "requests"])
+        warn_of_missing_timeouts()
         workload: PlatformSettings = settings.WORKLOAD
         systemd = SystemdNotifier.from_environment()
         skips, publisher = Skips(), SnapshotPublisher()
@@ -49,6 +57,17 @@ class Command(BaseCommand):
             systemd.ready()
             coordinator.run(stop)
             systemd.stopping()
+
+
+def warn_of_missing_timeouts() -> None:
+    """Once at the start, because nobody runs checks against a database that works."""
+    try:
+        for message in check_session_timeouts(None, databases=[DEFAULT_DB_ALIAS]):
+            logger.warning("%s %s", message.msg, message.hint)
+    except Error as error:  # the loop waits for a database that is away; here it is no reason not to start
+        logger.info("The session's timeouts were not looked at: %s", type(error).__name__)
+    finally:
+        connection.close()  # leadership begins with a session of its own
 
 
 def timing(workload: PlatformSettings) -> Timing:
