@@ -91,7 +91,9 @@ class Dispatch(GuardedModel):
     seq = models.BigIntegerField(db_default=_next_value("dispatch_order"), help_text="the order of service")
     run = models.ForeignKey("workflows.Run", on_delete=models.CASCADE, related_name="+", db_index=False)
     task = models.ForeignKey("workflows.Task", on_delete=models.CASCADE, related_name="+")
-    task_class = models.ForeignKey("workflows.TaskClass", on_delete=models.PROTECT, related_name="+", db_index=False)
+    task_class = models.ForeignKey(
+        "workflows.TaskClass", on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in DispatchState])
     worker = models.ForeignKey(Worker, null=True, on_delete=models.PROTECT, related_name="dispatches")
     claim_no = models.BigIntegerField(null=True)
@@ -187,7 +189,9 @@ class Dispatch(GuardedModel):
             ),
             # reap: run out, and lost on their way
             Index(fields=["lease_expires_at"], name="dispatch_leased_exp", condition=Q(state="leased")),
-            Index(fields=["lost_at"], name="dispatch_lost", condition=Q(state="leased", lost_at__isnull=False)),
+            Index(
+                fields=["lost_at"], name="dispatch_lost", condition=Q(state="leased", lost_at__isnull=False)
+            ),
             # leases of a worker
             Index(fields=["worker"], name="dispatch_leased_wrk", condition=Q(state="leased")),
             # a lost claim answer

@@ -22,7 +22,8 @@ def test_a_diamond_runs_to_success() -> None:
         assert worker.complete(leases) == [Outcome.APPLIED] * len(leases)
     run = Run.objects.get(pk=run_id)
     assert (run.state, run.tasks_succeeded, run.tasks_total) == ("succeeded", 4, 4)
-    assert run.started_at is not None and run.finished_at is not None
+    assert run.started_at is not None
+    assert run.finished_at is not None
     seqs = list(StateEvent.objects.filter(run=run_id).order_by("seq").values_list("seq", flat=True))
     assert seqs == list(range(1, run.event_seq + 1))
     assert set(Task.objects.filter(run=run_id).values_list("state", flat=True)) == {"succeeded"}
