@@ -16,6 +16,7 @@ from dispatch.errors import WorkerNotFound
 from dispatch.operations.converge_cancellations import converge_cancellation
 from dispatch.queries import worker_detail, workers_page
 from dispatch.states import WorkerState
+from platform_site import wake
 from platform_site.access.permissions import CanOperate, CanView
 from platform_site.api.rendering import json_answer
 from platform_site.api.serializers import QuerySerializer
@@ -68,24 +69,32 @@ class Cancel(ApiView):
     @docs.cancel
     def post(self, request: Request, run_id: UUID) -> HttpResponse:
         read(Empty, self.document())
+        actor = str(self.principal)
         with measured("request_cancel"):
-            (answer,) = request_cancel(
-                run_ids=[run_id], tenant_id=self.principal.tenant_id, actor=str(self.principal)
-            )
+            (answer,) = request_cancel(run_ids=[run_id], tenant_id=self.principal.tenant_id, actor=actor)
         state = answer.state
-        if not state.terminal and converged_now(run_id):
+        if not state.terminal and converged_now(run_id, actor=actor):
             state = RunState.CANCELED
         return json_answer(_present(answer, state))
 
 
-def converged_now(run_id: UUID) -> bool:
-    """Carry the cancel out at once, a shortcut: if that fails, a coordinator's pass will do it."""
+def converged_now(run_id: UUID, *, actor: str) -> bool:
+    """Carry the cancel out at once, a shortcut: the intent is committed, and a coordinator's pass will do it too.
+
+    So whatever fails here is logged and not told to the caller, whose request has succeeded.
+    """
     try:
         with measured("converge_cancellations"):
-            return converge_cancellation(run_id)
+            converged = converge_cancellation(run_id, actor=actor)
     except OperationalError:
         logger.warning("A cancel is left to the coordinator.", exc_info=True)
         return False
+    except Exception:
+        logger.exception("A cancel is left to the coordinator.")
+        return False
+    if converged:
+        wake.coordinator()  # its places are free for others
+    return converged
 
 
 def _present(answer: CancelAnswer, state: RunState) -> dict[str, Any]:

@@ -164,7 +164,9 @@ def _worth_answering(claimed: Claimed) -> bool:
     return bool(claimed.leases) or claimed.retry_after_ms is not None
 
 
-def claim_measured(worker: WorkerIdentity, request: Request, slots: int, claim_no: int) -> Claimed:
+def claim_measured(
+    worker: WorkerIdentity, request: Request, slots: int, claim_no: int, *, wait: bool = True
+) -> Claimed:
     """One claim of a worker, counted as empty if there was nothing."""
     with measured("claim") as timing:
         claimed = claim(
@@ -173,6 +175,7 @@ def claim_measured(worker: WorkerIdentity, request: Request, slots: int, claim_n
             slots=slots,
             claim_no=claim_no,
             lease_duration=lease_duration(),
+            wait=wait,
         )
         if not claimed.leases:
             timing.outcome = "empty"
@@ -249,7 +252,7 @@ class Completions(WorkerView):
 def _refilled(worker: WorkerIdentity, request: Request, asked: RefillRequest) -> dict[str, Any]:
     """The leases of a refill. The results are committed: whatever goes wrong here is told beside them."""
     try:
-        claimed = claim_measured(worker, request, asked.slots, asked.claim_no)
+        claimed = claim_measured(worker, request, asked.slots, asked.claim_no, wait=False)
     except WorkerDraining:
         return {}
     except Exception as error:

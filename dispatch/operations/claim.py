@@ -13,17 +13,25 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import DatabaseError, OperationalError, transaction
 
 from dispatch.errors import WorkerCapacityExceeded, WorkerDraining, WorkerSessionInvalid
 from dispatch.lease import LIVE_WORKER_STATES, lease_token, token_digest
+from dispatch.operations.faults import Faults
 from dispatch.operations.inputs import Input, resolve_inputs
-from dispatch.operations.locking import LOCK_NOT_AVAILABLE, set_lock_timeout, sqlstate
+from dispatch.operations.locking import (
+    LOCK_NOT_AVAILABLE,
+    of_a_lock,
+    of_the_server,
+    set_lock_timeout,
+    sqlstate,
+)
 from dispatch.operations.settling import task_of
 from dispatch.sessions import WorkerIdentity, known_classes, learn_classes
 from dispatch.statements import sql
 from dispatch.states import WorkerState
 from platform_site import wake
+from platform_site.api.errors import DomainError
 from platform_site.database import database_now
 from platform_site.statements import Batch
 from workflows.compiled import compiled_version, version_number
@@ -32,6 +40,8 @@ from workflows.kernel.definition import CompiledWorkflow
 from workflows.ledger import Birth, RunLedger
 
 ROUNDS = 3
+MOST_FAILING = 3
+"""Runs at fault that one round finds; with more, something else is wrong."""
 CLASS_ROUNDS = 3
 """How often a claim reads the task classes again when new ones keep appearing."""
 MIN_CANDIDATE_RUNS = 32
@@ -87,28 +97,40 @@ class _Call:
     lease_duration: timedelta
 
 
+_faults = Faults()
+
+
 class _Retry(Exception):
     def __init__(self, run_id: UUID | None) -> None:
         self.run_id = run_id
 
 
 def claim(
-    *, worker: WorkerIdentity, session_token: str, slots: int, claim_no: int, lease_duration: timedelta
+    *,
+    worker: WorkerIdentity,
+    session_token: str,
+    slots: int,
+    claim_no: int,
+    lease_duration: timedelta,
+    wait: bool = True,
 ) -> Claimed:
     """Lease up to ``slots`` dispatches, or answer again what the call with this number leased.
 
+    When every run with work is held by others one of them is waited for, unless ``wait`` is false.
     Raises WorkerSessionInvalid, WorkerDraining, WorkerCapacityExceeded. No work is an empty answer.
     """
     if slots > worker.max_concurrency:
         raise WorkerCapacityExceeded
     call = _Call(worker, session_token, slots, claim_no, lease_duration)
-    claimed = Claimed(retry_after_ms=CONTENDED_RETRY_MS)  # every round found something that came to nothing
+    claimed = Claimed(retry_after_ms=CONTENDED_RETRY_MS)  # every round came to nothing
     for _ in range(ROUNDS):
         try:
             claimed = _claim_once(call, wait_for=None)
         except _Retry as retry:
             if retry.run_id is None:
                 continue
+            if not wait:
+                break
             claimed = _claim_contended(call, retry.run_id)
         break
     if claimed.more_to_queue:
@@ -134,16 +156,57 @@ def _claim_once(call: _Call, *, wait_for: UUID | None) -> Claimed:
     if look.answered:
         return Claimed(leases=_repeat(call))
     _check_taking(look.state)
-    if not look.run_ids and wait_for is None:
+    run_ids = _faults.without(look.run_ids)
+    if not run_ids and wait_for is None:
         return Claimed()
+    locked: list[UUID] = []
+    try:
+        return _claim_of(call, look, run_ids, wait_for, locked)
+    except (_Retry, DomainError):
+        raise
+    except Exception as error:
+        if not locked or not _of_a_run(error):
+            raise
+        return _claim_singly(call, look, locked, error)
+
+
+def _claim_of(
+    call: _Call, look: _Look, run_ids: Sequence[UUID], wait_for: UUID | None, locked: list[UUID]
+) -> Claimed:
+    """One transaction over some of the runs, which it writes down in ``locked``."""
     with transaction.atomic(durable=True):
-        run_ids = _lock_runs(call, look.run_ids, wait_for)
-        claimed = _lease(call, run_ids, look.classes)
+        locked += _lock_runs(call, run_ids, wait_for)
+        claimed = _lease(call, locked, look.classes)
     if claimed is None:  # meanwhile another call with this number was answered
         return Claimed(leases=_repeat(call))
     if claimed.came_to_nothing:  # raised behind the commit: the failures stand, and the worker gets the next
+        if claimed.more_to_queue:
+            wake.coordinator()
         raise _Retry(None)
     return claimed
+
+
+def _claim_singly(call: _Call, look: _Look, run_ids: Sequence[UUID], error: Exception) -> Claimed:
+    """The first of the runs that can be leased by itself. Those that cannot are left out for a while."""
+    if len(run_ids) == 1:
+        _faults.note(run_ids[0], error)
+        raise _Retry(None)
+    for failing, run_id in enumerate(run_ids):
+        if failing == MOST_FAILING:
+            break
+        try:
+            return _claim_of(call, look, [run_id], None, [])
+        except (_Retry, DomainError):
+            raise
+        except Exception as fault:
+            if not _of_a_run(fault):
+                raise
+            _faults.note(run_id, fault)
+    raise _Retry(None)
+
+
+def _of_a_run(error: Exception) -> bool:
+    return not isinstance(error, DatabaseError) or not (of_a_lock(error) or of_the_server(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +280,11 @@ def _lease(call: _Call, run_ids: Sequence[UUID], classes: list[int]) -> Claimed 
         _check_taking(state)
         rows = pending.records()[: max(call.worker.max_concurrency - held, 0)]
         leases = _take(ledger, call, rows)
-    return Claimed(leases=leases, more_to_queue=more_to_queue, came_to_nothing=bool(rows) and not leases)
+    return Claimed(
+        leases=leases,
+        more_to_queue=more_to_queue or ledger.became.worth_a_pass,
+        came_to_nothing=bool(rows) and not leases,
+    )
 
 
 def _take(ledger: RunLedger, call: _Call, rows: Sequence[Mapping[str, Any]]) -> list[Lease]:
@@ -236,7 +303,9 @@ def _take(ledger: RunLedger, call: _Call, rows: Sequence[Mapping[str, Any]]) -> 
         room -= LEASE_BYTES + value.size
         if room < 0 and taken:
             break
-        taken.append((birth, _lease_of(call, row, versions[row["run_id"]], value, birth, now)))
+        left = birth.deadline - now
+        lease = _lease_of(call, row, versions[row["run_id"]], value, (min(call.lease_duration, left), left))
+        taken.append((birth, lease))
     ledger.claim_tasks(birth for birth, _ in taken)
     ledger.refuse_tasks(refused)
     _write_leases(ledger, call, taken, now)
@@ -264,8 +333,9 @@ def _unheld(birth: Birth) -> Birth:
 
 
 def _lease_of(
-    call: _Call, row: Mapping[str, Any], version_id: int, value: Input, birth: Birth, now: datetime
+    call: _Call, row: Mapping[str, Any], version_id: int, value: Input, left: tuple[timedelta, timedelta]
 ) -> Lease:
+    """The lease of such a row; ``left`` is the time of the lease and of the attempt."""
     return Lease(
         dispatch_id=row["id"],
         token=lease_token(call.session_token, row["id"], row["generation"]),
@@ -277,9 +347,9 @@ def _lease_of(
         executor_kind=row["executor_kind"],
         action=row["action"],
         input=value.value,
-        attempt=birth.number,
-        expires_in=min(call.lease_duration, birth.deadline - now),
-        deadline_in=birth.deadline - now,
+        attempt=row["attempts"] + 1,
+        expires_in=left[0],
+        deadline_in=left[1],
         traceparent=row["traceparent"],
     )
 
@@ -313,22 +383,7 @@ def _repeat(call: _Call) -> list[Lease]:
     now = database_now()
     leases = []
     for row, value in zip(rows, inputs, strict=True):
-        lease = Lease(
-            dispatch_id=row["id"],
-            token=lease_token(call.session_token, row["id"], row["generation"]),
-            generation=row["generation"],
-            run_id=row["run_id"],
-            workflow=compiled_version(row["version_id"]).definition.id,
-            version=version_number(row["version_id"]),
-            task_key=row["key"],
-            executor_kind=row["executor_kind"],
-            action=row["action"],
-            input=value.value,
-            attempt=row["attempts"] + 1,
-            expires_in=row["lease_expires_at"] - now,
-            deadline_in=row["attempt_deadline"] - now,
-            traceparent=row["traceparent"],
-        )
-        if lease.expires_in > timedelta():
-            leases.append(lease)
+        left = (row["lease_expires_at"] - now, row["attempt_deadline"] - now)
+        if left[0] > timedelta():
+            leases.append(_lease_of(call, row, row["version_id"], value, left))
     return leases

@@ -13,6 +13,7 @@ from platform_site.database import require_transaction
 
 LOCK_NOT_AVAILABLE = "55P03"
 DEADLOCK_DETECTED = "40P01"
+QUERY_CANCELED = "57014"
 STUBBORN_WAIT_MS = 1000
 
 
@@ -24,6 +25,12 @@ def sqlstate(error: DatabaseError) -> str | None:
 def of_a_lock(error: DatabaseError) -> bool:
     """Whether a lock could not be had: nothing is wrong, and a later try may succeed."""
     return sqlstate(error) in (LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)
+
+
+def of_the_server(error: DatabaseError) -> bool:
+    """Whether the database or the way to it is in trouble: no statement is to blame."""
+    code = sqlstate(error)
+    return code is None or (code != QUERY_CANCELED and code[:2] in ("08", "25", "53", "57", "58"))
 
 
 def set_lock_timeout(milliseconds: int) -> None:

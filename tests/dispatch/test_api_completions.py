@@ -12,6 +12,7 @@ from dispatch.api import views
 from dispatch.operations.complete import Outcome
 from tests.support.http import WorkerApi, api_as
 from tests.support.platform import a_run, a_task, queue_all
+from tests.support.races import held_lock, rival
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -158,6 +159,21 @@ def test_a_refill_that_fails_spoils_no_outcome(monkeypatch: pytest.MonkeyPatch) 
     assert answer.json["refill"]["retry_after_ms"] > 0
     assert answer.json["leases"] == []
     assert task(run_id, lease)["state"] == "succeeded"
+
+
+def test_a_refill_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dispatch.operations.claim.CONTENDED_WAIT_MS", 60_000)
+    worker, (lease,), _ = leases(1)
+    busy = a_run([a_task("a")], name="busy")
+    queue_all()
+    with (
+        held_lock("SELECT 1 FROM workflows_run WHERE id = %s FOR NO KEY UPDATE", [busy]),
+        rival(lambda: worker.completions([(lease, SUCCESS)], {"slots": 1, "claim_no": 50})) as call,
+    ):
+        answer = call.result(timeout=5)
+    assert outcomes(answer) == ["applied"]
+    assert answer.json["leases"] == []
+    assert "refill" not in answer.json
 
 
 def test_a_refill_beyond_the_registration_is_told_beside_the_outcomes() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from dispatch.api import people
+from platform_site import wake
 from platform_site.access.models import Tenant
+from tests.support.facts import the_run
 from tests.support.http import WorkerApi, api_as
-from tests.support.platform import a_run, a_task, queue_all
+from tests.support.platform import a_run, a_task, a_worker, queue_all
+from workflows.models import StateEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -117,11 +120,31 @@ def test_a_finished_run_is_left_as_it_is_and_says_so() -> None:
     assert answer.json["cancel_requested_at"] is None
 
 
-def test_what_cannot_be_carried_out_at_once_is_left_to_the_coordinator(
+def test_a_cancel_carried_out_names_who_asked_and_wakes_the_coordinator_for_the_freed_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def busy(run_id: UUID) -> bool:
-        raise OperationalError("busy")
+    states: list[str] = []
+    a_worker()
+    run_id = a_run([a_task("a"), a_task("b")], concurrency=1)
+    queue_all()
+    monkeypatch.setattr(wake, "coordinator", lambda: states.append(the_run(run_id).state))
+    operator = api_as("operator")
+    assert operator.post(f"runs/{run_id}/cancel").json["state"] == "canceled"
+    assert states[-1] == "canceled"
+    asked, *rest = StateEvent.objects.filter(run=run_id, reason="cancel requested").order_by("seq")
+    assert asked.actor
+    assert {event.actor for event in StateEvent.objects.filter(run=run_id, seq__gte=asked.seq)} == {
+        asked.actor
+    }
+    assert rest
+
+
+@pytest.mark.parametrize("error", [OperationalError("busy"), IntegrityError("no"), RuntimeError("a bug")])
+def test_what_cannot_be_carried_out_at_once_is_left_to_the_coordinator(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(run_id: UUID, **_: object) -> bool:
+        raise error
 
     monkeypatch.setattr(people, "converge_cancellation", busy)
     run_id = a_run([a_task("a")])

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection
 from dispatch.leadership import LeadershipLost
 from dispatch.operations.batches import MOST_FAILING
 from dispatch.operations.converge_cancellations import converge_cancellations
+from dispatch.operations.faults import Faults
 from dispatch.operations.promote_retries import promote_retries
 from dispatch.operations.queue_ready import queue_ready
 from dispatch.operations.reap import reap
@@ -182,3 +183,41 @@ def test_trouble_of_the_database_is_no_fault_of_a_run(caplog: pytest.LogCaptureF
     assert skips.left_out("queue_ready") == []
     assert the_run(bad).revision == 0
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("sqlstate", [VIOLATED, CUT])
+@pytest.mark.parametrize("slots", [1, 4])
+def test_a_claim_gets_past_the_run_at_fault_and_names_it_once(
+    slots: int, sqlstate: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = a_worker(slots=16)
+    published("flow", [a_task("a")])
+    bad, *others = [started("flow") for _ in range(5)]
+    queue_all()
+    poison(bad, sqlstate=sqlstate)
+    got = [lease.run_id for _ in range(5) for lease in worker.claim(slots).leases]
+    assert sorted(got) == sorted(others)
+    assert [record.levelno for record in caplog.records if str(bad) in record.getMessage()] == [logging.ERROR]
+
+
+def test_what_failed_is_claimed_again_after_a_while() -> None:
+    clock = [0.0]
+    faults = Faults(seconds=30, clock=lambda: clock[0])
+    bad, good = UUID(int=1), UUID(int=2)
+    faults.note(bad, RuntimeError("a bug"))
+    assert faults.without([bad, good]) == [good]
+    clock[0] = 31.0
+    assert faults.without([bad, good]) == [bad, good]
+
+
+def test_a_claim_that_fails_on_every_run_gives_up_after_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = a_worker(slots=64)
+    published("flow", [a_task("a")])
+    runs = [started("flow") for _ in range(30)]
+    queue_all()
+    poison(*runs)
+    noted: list[UUID] = []
+    monkeypatch.setattr(Faults, "note", lambda _self, run_id, _error: noted.append(run_id))
+    claimed = worker.claim(30)
+    assert (claimed.leases, claimed.retry_after_ms is not None) == ([], True)
+    assert len(noted) <= 9

@@ -54,6 +54,28 @@ def test_a_result_that_unlocks_wakes_and_one_that_ends_all_does_not(woken: list[
         worker.complete(leases)
 
 
+def test_a_refused_input_that_frees_a_place_in_its_run_wakes(woken: list[str]) -> None:
+    worker = a_worker()
+    nowhere = {"x": {"$from": "tasks.a.output.nowhere"}}
+    a_run([a_task("a"), a_task("b", "a", input=nowhere), a_task("c", "a"), a_task("d", "a")], concurrency=2)
+    queue_all()
+    worker.complete(worker.claim().leases, output={})
+    queue_all()
+    with _expects(woken, 1):
+        assert [lease.task_key for lease in worker.claim(2).leases] == ["c"]
+
+
+def test_a_claim_of_which_every_input_is_refused_wakes(woken: list[str]) -> None:
+    worker = a_worker()
+    nowhere = {"x": {"$from": "tasks.a.output.nowhere"}}
+    a_run([a_task("a"), a_task("b", "a", input=nowhere), a_task("c", "a")], concurrency=1)
+    queue_all()
+    worker.complete(worker.claim().leases, output={})
+    queue_all()
+    with _expects(woken, 1):
+        assert worker.claim(2).leases == []
+
+
 def test_a_result_that_frees_a_place_in_its_run_wakes(woken: list[str]) -> None:
     worker = a_worker()
     a_run([a_task("a"), a_task("b")], concurrency=1)
