@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,8 @@ from platform_site.access.operations.revoke_token import revoke_token
 from platform_site.access.operations.rotate_token import TokenNotLive, rotate_token
 from platform_site.access.roles import Role
 from platform_site.access.tenants import default_tenant
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = [pytest.mark.urls("tests.platform_site.furniture"), pytest.mark.django_db]
 
@@ -158,6 +163,16 @@ def run(*args: str) -> str:
     out = StringIO()
     call_command("tokens", *args, stdout=out)
     return out.getvalue()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_the_documentation_makes_tokens_as_the_command_takes_them(page: str) -> None:
+    Tenant.objects.create(slug="acme", name="Acme")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = re.findall(r"manage\.py tokens (create [^#)`\n]*)", text)
+    assert lines
+    for line in lines:
+        assert "wl_" in run(*shlex.split(line))
 
 
 def test_the_command_prints_a_secret_once() -> None:
