@@ -10,7 +10,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
-from workflows.kernel.canonical import digest, dumps
+from workflows.kernel.definition import compile_workflow
 
 TIMEOUT_SECONDS = 30
 
@@ -28,13 +28,17 @@ class DemoClient:
     def publish(self, definition: Mapping[str, Any]) -> int:
         """Publish this definition unless the latest version is exactly it; the version's number.
 
-        The idempotency key is the content's digest, so running the demonstration again adds nothing.
+        So running the demonstration again adds nothing. The key makes a repeat after a lost answer harmless.
         """
-        name = definition["id"]
-        headers = {"Idempotency-Key": f"demo-{digest(dumps(definition)).hex()}"}
-        answer = self._send("POST", "/workflows", json=definition, headers=headers, accept=(409,))
-        if answer.status_code == requests.codes.conflict:
-            answer = self._send("POST", f"/workflows/{name}/versions", json=definition, headers=headers)
+        name, own_hash = definition["id"], compile_workflow(dict(definition)).digest.hex()
+        headers = {"Idempotency-Key": f"demo-{uuid4()}"}
+        known = self._send("GET", f"/workflows/{name}", accept=(404,))
+        if known.status_code == requests.codes.not_found:
+            return int(self._send("POST", "/workflows", json=definition, headers=headers).json()["version"])
+        latest = int(known.json()["latest_version"])
+        if self._send("GET", f"/workflows/{name}/versions/{latest}").json()["hash"] == own_hash:
+            return latest
+        answer = self._send("POST", f"/workflows/{name}/versions", json=definition, headers=headers)
         return int(answer.json()["version"])
 
     def start(self, workflow: str, version: int, params: Mapping[str, Any]) -> str:
