@@ -7,6 +7,8 @@ others, and one busy run holds only its own results up.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,15 +17,10 @@ from random import random
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import DatabaseError, transaction
 
 from dispatch.lease import owns, valid
-from dispatch.operations.locking import (
-    DEADLOCK_DETECTED,
-    LOCK_NOT_AVAILABLE,
-    set_lock_timeout,
-    sqlstate,
-)
+from dispatch.operations.locking import of_a_lock, of_the_server, set_lock_timeout
 from dispatch.operations.results import CheckedResult
 from dispatch.operations.settling import LeaseLocks, held_lease, stop_if_drained, task_of
 from dispatch.statements import sql
@@ -33,6 +30,10 @@ from workflows.ledger import RunLedger
 from workflows.ledger.settle import Ended, settle_attempts
 
 LOCK_TIMEOUT_MS = 1000
+RUN_BY_RUN_SECONDS = 3.0
+"""How long one call goes on when its runs must be settled one by one."""
+
+logger = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
@@ -58,32 +59,71 @@ def complete(*, worker_id: UUID, items: Sequence[Item]) -> list[Outcome]:
     """Settle every item whose lease is valid and say for each what became of it, in order."""
     run_of = dict(sql.rows("runs_of_dispatches", ids=[item.dispatch_id for item in items]))
     outcomes = [Outcome.LEASE_LOST] * len(items)
-    known = [index for index, item in enumerate(items) if item.dispatch_id in run_of]
-    run_ids = sorted({run_of[items[index].dispatch_id] for index in known})
-    settled = _settle(worker_id, [items[index] for index in known], run_ids)
-    if settled is not None:
-        return _place(outcomes, known, settled)
-    for run_id in run_ids:
-        some = [index for index in known if run_of[items[index].dispatch_id] == run_id]
-        settled = _settle(worker_id, [items[index] for index in some], [run_id])
-        _place(outcomes, some, settled or [Outcome.RETRY] * len(some))
-    return outcomes
-
-
-def _place(outcomes: list[Outcome], indexes: Sequence[int], settled: Sequence[Outcome]) -> list[Outcome]:
-    for index, outcome in zip(indexes, settled, strict=True):
+    by_run: dict[UUID, list[int]] = {}
+    for index, item in enumerate(items):
+        if item.dispatch_id in run_of:
+            by_run.setdefault(run_of[item.dispatch_id], []).append(index)
+    known = [index for indexes in by_run.values() for index in indexes]
+    for index, outcome in zip(known, _settle_all(worker_id, items, by_run), strict=True):
         outcomes[index] = outcome
     return outcomes
 
 
-def _settle(worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID]) -> list[Outcome] | None:
+def _settle_all(
+    worker_id: UUID, items: Sequence[Item], by_run: Mapping[UUID, Sequence[int]]
+) -> list[Outcome]:
+    """The outcomes of the items, run after run: in one transaction, or if that fails in one for each run."""
+    parts = {run_id: [items[index] for index in indexes] for run_id, indexes in by_run.items()}
+    every = [item for part in parts.values() for item in part]
+    if len(parts) < 2:  # a single run is waited for; it can be nobody else's hold-up
+        return _settle(worker_id, every, list(parts), None) or [Outcome.RETRY] * len(every)
+    try:
+        settled = _settle(worker_id, every, list(parts), LOCK_TIMEOUT_MS)
+    except Exception as error:
+        if isinstance(error, DatabaseError) and of_the_server(error):
+            raise
+        logger.warning("Results of several runs are settled run by run.", exc_info=True)
+        settled = None
+    return _run_by_run(worker_id, parts) if settled is None else settled
+
+
+def _run_by_run(worker_id: UUID, parts: Mapping[UUID, Sequence[Item]]) -> list[Outcome]:
+    """One transaction a run, as far as the time goes; what is not settled then is to be sent again.
+
+    What committed is answered: an error is raised only if every run failed or was left.
+    """
+    outcomes: dict[UUID, list[Outcome]] = {}
+    failure: Exception | None = None
+    until = time.monotonic() + RUN_BY_RUN_SECONDS
+    for run_id in sorted(parts):
+        left_ms = int(1000 * (until - time.monotonic()))
+        if left_ms <= 0:
+            break
+        try:
+            settled = _settle(worker_id, parts[run_id], [run_id], min(LOCK_TIMEOUT_MS, left_ms))
+        except Exception as error:
+            logger.exception("Results of run %s cannot be settled.", run_id)
+            failure = failure or error
+        else:
+            if settled is not None:
+                outcomes[run_id] = settled
+    if failure is not None and not outcomes:
+        raise failure
+    return [
+        one for run_id, part in parts.items() for one in outcomes.get(run_id, [Outcome.RETRY] * len(part))
+    ]
+
+
+def _settle(
+    worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID], lock_timeout_ms: int | None
+) -> list[Outcome] | None:
     """One transaction over these runs. None if a lock could not be had in time: nothing was done."""
     if not items:
         return []
     try:
         with transaction.atomic(durable=True):
-            if len(run_ids) > 1:  # a single run is waited for; it can be nobody else's hold-up
-                set_lock_timeout(LOCK_TIMEOUT_MS)
+            if lock_timeout_ms is not None:
+                set_lock_timeout(lock_timeout_ms)
             locks = LeaseLocks(item.dispatch_id for item in items)
             with RunLedger.open(run_ids, actor="worker", then=locks.batch) as ledger:
                 rows = locks.rows()
@@ -91,8 +131,8 @@ def _settle(worker_id: UUID, items: Sequence[Item], run_ids: Sequence[UUID]) -> 
                 settle_attempts(ledger, (_ended(item, rows) for item in accepted), random=random)
                 _complete_dispatches(ledger, accepted)
             stop_if_drained(rows.values(), now=ledger.now)
-    except OperationalError as error:
-        if sqlstate(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED):
+    except DatabaseError as error:
+        if not of_a_lock(error):
             raise
         return None
     if ledger.became.worth_a_pass:

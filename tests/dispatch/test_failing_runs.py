@@ -11,6 +11,8 @@ from django.db import DatabaseError, connection
 
 from dispatch.leadership import LeadershipLost
 from dispatch.operations.batches import MOST_FAILING
+from dispatch.operations.claim import Lease
+from dispatch.operations.complete import Outcome
 from dispatch.operations.converge_cancellations import converge_cancellations
 from dispatch.operations.faults import Faults
 from dispatch.operations.promote_retries import promote_retries
@@ -20,7 +22,7 @@ from dispatch.operations.requeue_orphans import requeue_orphans
 from dispatch.operations.skips import Skips
 from tests.support.aging import control_plane_there, let_leases_expire, let_retries_be_due
 from tests.support.facts import task_states, the_run
-from tests.support.platform import OpenFence, a_task, a_worker, published, queue_all, started
+from tests.support.platform import OpenFence, TestWorker, a_task, a_worker, published, queue_all, started
 
 pytestmark = pytest.mark.django_db
 
@@ -221,3 +223,31 @@ def test_a_claim_that_fails_on_every_run_gives_up_after_a_few(monkeypatch: pytes
     claimed = worker.claim(30)
     assert (claimed.leases, claimed.retry_after_ms is not None) == ([], True)
     assert len(noted) <= 9
+
+
+def _three_results() -> tuple[TestWorker, list[Lease]]:
+    worker = a_worker()
+    published("flow", [a_task("a")])
+    for _ in range(3):
+        started("flow")
+    queue_all()
+    return worker, worker.claim(3).leases
+
+
+@pytest.mark.parametrize("at_fault", [0, 2])
+def test_results_of_other_runs_are_settled_beside_the_run_at_fault(at_fault: int) -> None:
+    worker, leases = _three_results()
+    leases.sort(key=lambda lease: lease.run_id)
+    poison(leases[at_fault].run_id)
+    expected = [Outcome.APPLIED] * 3
+    expected[at_fault] = Outcome.RETRY
+    assert worker.complete(leases) == expected
+
+
+def test_results_of_which_nothing_committed_are_an_error() -> None:
+    worker, leases = _three_results()
+    poison(*(lease.run_id for lease in leases))
+    with pytest.raises(DatabaseError, match="poisoned"):
+        worker.complete(leases)
+    with pytest.raises(DatabaseError, match="poisoned"):
+        worker.complete(leases[:1])

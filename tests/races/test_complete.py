@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import pytest
 
 from dispatch.operations.claim import Lease
 from dispatch.operations.complete import Outcome
 from dispatch.operations.converge_cancellations import converge_cancellation
-from tests.races.holding import hold_worker
+from tests.races.holding import hold_run, hold_worker
 from tests.support.facts import attempt_rows, moves_of, task_states, the_run, the_task
 from tests.support.platform import OpenFence, TestWorker, a_run, a_task, a_worker, queue_all
 from tests.support.races import rival
+from workflows.ledger import RunLedger
 
 
 def _leased(worker: TestWorker) -> tuple[Lease, Lease]:
@@ -79,8 +83,6 @@ def test_two_results_of_one_lease_settle_it_once(second: dict[str, int], outcome
 
 
 def test_a_busy_run_holds_only_its_own_result_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.races.holding import hold_run
-
     monkeypatch.setattr("dispatch.operations.complete.LOCK_TIMEOUT_MS", 100)
     worker = a_worker()
     first, second = a_run([a_task("a")], name="first"), a_run([a_task("a")], name="second")
@@ -90,3 +92,37 @@ def test_a_busy_run_holds_only_its_own_result_up(monkeypatch: pytest.MonkeyPatch
         assert worker.complete(leases) == [Outcome.RETRY, Outcome.APPLIED]
     assert task_states(second) == {"a": "succeeded"}
     assert worker.complete(leases) == [Outcome.APPLIED, Outcome.REPLAYED]
+
+
+def test_results_are_settled_run_by_run_only_as_far_as_the_time_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dispatch.operations.complete.LOCK_TIMEOUT_MS", 50)
+    monkeypatch.setattr("dispatch.operations.complete.RUN_BY_RUN_SECONDS", 0.0)
+    worker = a_worker()
+    first, second = a_run([a_task("a")], name="first"), a_run([a_task("a")], name="second")
+    queue_all()
+    leases = worker.claim(2).leases
+    with hold_run(first):
+        assert worker.complete(leases) == [Outcome.RETRY, Outcome.RETRY]
+    assert task_states(second) == {"a": "running"}
+    assert worker.complete(leases) == [Outcome.APPLIED, Outcome.APPLIED]
+
+
+def test_a_single_run_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its one transaction is the victim of a deadlock: it holds the run and wants the worker, the rival the reverse."""
+    tries: list[UUID] = []
+    real = RunLedger.open
+
+    def counted(run_ids: list[UUID], **more: Any) -> Any:
+        tries.extend(run_ids)
+        return real(run_ids, **more)
+
+    worker = a_worker()
+    one, _two = _leased(worker)
+    monkeypatch.setattr(RunLedger, "open", counted)
+    with hold_worker(worker.identity.id) as lock:
+        lock.session.execute("SELECT set_config('deadlock_timeout', '60s', true)")  # not the victim
+        with rival(lambda: worker.complete([one])) as complete:
+            complete.wait_until_blocked()
+            lock.take("SELECT 1 FROM workflows_run WHERE id = %s FOR NO KEY UPDATE", [one.run_id])
+            assert complete.result() == [Outcome.RETRY]
+    assert tries == [one.run_id]

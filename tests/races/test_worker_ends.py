@@ -12,7 +12,7 @@ from tests.races.holding import hold_ready_queue, hold_worker, raised
 from tests.support.aging import let_worker_be_silent
 from tests.support.facts import the_run
 from tests.support.platform import OpenFence, a_run, a_task, a_worker, queue_all
-from tests.support.races import rival
+from tests.support.races import new_session, rival
 
 AFTER = timedelta(seconds=15)
 
@@ -96,3 +96,19 @@ def test_a_heartbeat_behind_the_offline_mark_is_refused() -> None:
             assert marking.result() == 1
             assert isinstance(beat.result(), WorkerSessionInvalid)
     assert worker.state() == "offline"
+
+
+def test_the_silent_are_locked_by_ascending_id() -> None:
+    """However they lie in the table: it waits for the first and holds no other meanwhile."""
+    first, second = sorted(a_worker().identity.id for _ in range(2))
+    for worker_id in (second, first):  # what was written last lies last
+        let_worker_be_silent(worker_id, seconds=60)
+    with (
+        hold_worker(first) as lock,
+        new_session() as observer,
+        rival(lambda: mark_offline(fence=OpenFence(), offline_after=AFTER)) as offline,
+    ):
+        offline.wait_until_blocked()
+        observer.execute("SELECT 1 FROM dispatch_worker WHERE id = %s FOR NO KEY UPDATE NOWAIT", [second])
+        lock.release()
+        assert offline.result() == 2
