@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 _COMMENT = re.compile(r"--[^\n]*")
@@ -50,6 +51,12 @@ def _bound(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _columns(cursor: CursorWrapper) -> list[str]:
+    """The names of the columns of a result, none without one; ``description`` would make an object of each."""
+    result = cursor.pgresult
+    return [] if result is None else [result.fname(place).decode() for place in range(result.nfields)]
+
+
 class Statements:
     """The statements of one package folder, by name: ``statements.rows("lock_runs", run_ids=...)``."""
 
@@ -75,7 +82,7 @@ class Statements:
         """Run a statement that returns rows and return them by column name."""
         with connection.cursor() as cursor:
             cursor.execute(self.texts[name], _bound(params))
-            names = [column.name for column in cursor.description or ()]
+            names = _columns(cursor)
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def run(self, name: str, /, **params: Any) -> int:
@@ -137,8 +144,8 @@ class Batch:
                 call.touched = cursor.rowcount
                 if call.expect not in (None, call.touched):
                     raise UnexpectedRowCount(call.name, call.touched, call.expect)
-                if cursor.description is not None:
-                    call.columns = [column.name for column in cursor.description]
+                call.columns = _columns(cursor)
+                if call.columns:
                     call.rows = cursor.fetchall()
 
 
