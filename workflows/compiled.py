@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
@@ -29,6 +30,16 @@ _cache: LRUCache[int, _Cached] = LRUCache(
 _lock = Lock()
 
 
+class _Loading:
+    """One version being loaded: the first loads it, and who comes meanwhile waits for that."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+
+_loading: WeakValueDictionary[int, _Loading] = WeakValueDictionary()
+
+
 def compiled_version(version_id: int) -> CompiledWorkflow:
     """The compiled definition of a version; one query the first time a process needs it."""
     return _cached(version_id).compiled
@@ -42,9 +53,21 @@ def version_number(version_id: int) -> int:
 def _cached(version_id: int) -> _Cached:
     with _lock:
         found = _cache.get(version_id)
-    if found is None:
-        number, text = WorkflowVersion.objects.values_list("number", "definition").get(pk=version_id)
-        found = _Cached(number, load_compiled(text))
+        if found is not None:
+            return found
+        loading = _loading.get(version_id)
+        if loading is None:
+            loading = _loading[version_id] = _Loading()
+    with loading.lock:
         with _lock:
-            _cache[version_id] = found
+            found = _cache.get(version_id)
+        if found is None:
+            found = _load(version_id)
+            with _lock:
+                _cache[version_id] = found
     return found
+
+
+def _load(version_id: int) -> _Cached:
+    number, text = WorkflowVersion.objects.values_list("number", "definition").get(pk=version_id)
+    return _Cached(number, load_compiled(text))

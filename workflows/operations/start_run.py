@@ -51,7 +51,7 @@ def start_run(
     """Write the run, its tasks and its first event in one transaction; then wake the coordinator.
 
     Raises WorkflowNotFound, VersionNotFound, ParamsInvalid with every problem, TooManyTaskClasses,
-    IdempotencyConflict. Takes no row lock that another operation waits for.
+    IdempotencyConflict. Takes no row lock that another operation waits for, but the tenant's when it needs a new class.
     """
     with transaction.atomic(durable=True):
         replay = begin(idempotency)
