@@ -1,9 +1,10 @@
 """Wake-ups: tell the coordinator, or whoever waits for work, that looking is worth while now.
 
-``wake.coordinator()`` and ``wake.workers()`` send a NOTIFY with an empty payload, after the caller's
-transaction committed and never inside it: a NOTIFY inside a transaction takes a lock that serialises
-the commits of the whole database. A wake-up carries no facts. Whoever is woken reads the tables, and reads
-them once in a while without being woken, so a lost wake-up costs latency and nothing else.
+``wake.coordinator()`` sends a NOTIFY with an empty payload, after the caller's transaction committed and
+never inside it: a NOTIFY inside a transaction takes a lock that serialises the commits of the whole
+database. Who waits for work is woken by the coordinator, which sends on its own session. A wake-up carries
+no facts. Whoever is woken reads the tables, and reads them once in a while without being woken, so a lost
+wake-up costs latency and nothing else.
 
 A burst is thinned out: the first goes at once, then at most one in 5 ms per process and channel. One that is
 held back goes at the end of the 5 ms; it is never dropped, as it may stand for the last commit of the burst.
@@ -28,9 +29,7 @@ logger = logging.getLogger(__name__)
 def send(channel: str) -> None:
     """NOTIFY now, on this thread's connection, outside any transaction. Raises database errors."""
     if connection.in_atomic_block:
-        raise RuntimeError(
-            "A wake-up is never sent inside a transaction; use wake.coordinator() or wake.workers()."
-        )
+        raise RuntimeError("A wake-up is never sent inside a transaction; use wake.coordinator().")
     with connection.cursor() as cursor:
         # It carries nothing that a crash could lose, so nobody waits for the disk.
         cursor.execute("SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, '')", [channel])
@@ -92,14 +91,8 @@ class Channel:
 
 
 _COORDINATOR = Channel(COORDINATOR_CHANNEL)
-_WORKERS = Channel(WORKERS_CHANNEL)
 
 
 def coordinator() -> None:
     """Something became ready, due or canceled: the leading coordinator should pass now."""
     _COORDINATOR.wake()
-
-
-def workers() -> None:
-    """Dispatches became pending: claims that wait should look now."""
-    _WORKERS.wake()

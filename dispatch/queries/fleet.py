@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
+from dispatch.compatibility import Acceptor
 from dispatch.models import Dispatch, Leadership, Worker
 from dispatch.states import DispatchState, WorkerState
 from platform_site.api.pagination import Key, Keyset, Page
@@ -36,6 +37,11 @@ class WorkerRow:
     registered_at: datetime
     last_heartbeat_at: datetime
     stopped_at: datetime | None
+
+    @property
+    def acceptor(self) -> Acceptor:
+        """What it offers a tenant that sees it: rows are narrowed to those that may serve the tenant."""
+        return Acceptor(frozenset(self.executor_kinds), None, self.labels)
 
     @property
     def free_slots(self) -> int:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Min
 
+from dispatch.compatibility import ClassFacts, accepts
 from dispatch.models import Dispatch
 from dispatch.queries.fleet import LIVE, MAX_LIVE, WorkerRow, leases_by_worker, visible, worker_rows
 from dispatch.states import DispatchState, WorkerState
@@ -90,27 +91,20 @@ def _pending_classes(tenant_id: int, live: Sequence[WorkerRow]) -> tuple[Pending
     rows = (
         Dispatch.objects.filter(state=DispatchState.PENDING, task_class__tenant_id=tenant_id)
         .order_by()
-        .values_list("task_class__executor_kind", "task_class__requires")
+        .values_list("task_class_id", "task_class__executor_kind", "task_class__requires")
         .annotate(pending=Count("id"), oldest_at=Min("created_at"))
     )
+    active = [worker for worker in live if worker.state is WorkerState.ACTIVE]
     classes = []
-    for kind, requires, pending, oldest_at in rows:
-        takers = [worker for worker in live if takes(worker, kind, requires)]
+    for class_id, kind, requires, pending, oldest_at in rows:
+        facts = ClassFacts(class_id, tenant_id, kind, requires)
+        takers = [worker for worker in active if accepts(worker.acceptor, facts)]
         classes.append(
             PendingClass(
                 kind, requires, pending, oldest_at, len(takers), sum(worker.free_slots for worker in takers)
             )
         )
     return tuple(sorted(classes, key=lambda each: (each.oldest_at, each.executor_kind)))
-
-
-def takes(worker: WorkerRow, executor_kind: str, requires: Mapping[str, str]) -> bool:
-    """Whether a worker is active, has the kind and has every required label, equal. Pure."""
-    return (
-        worker.state is WorkerState.ACTIVE
-        and executor_kind in worker.executor_kinds
-        and all(worker.labels.get(name) == value for name, value in requires.items())
-    )
 
 
 def slot_groups(workers: Iterable[WorkerRow]) -> tuple[SlotGroup, ...]:

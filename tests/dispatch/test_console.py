@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dispatch import queries
+from dispatch.compatibility import ClassFacts, accepts
 from dispatch.models import Leadership, Worker
-from dispatch.queries.queue import slot_groups, takes
+from dispatch.queries.queue import slot_groups
 from dispatch.states import WorkerState
 from platform_site.access.models import Tenant
 from tests.browser.history import History, TaskFacts, busy_platform, change
@@ -80,14 +81,18 @@ def test_another_tenants_queue_is_not_counted(history: History) -> None:
     assert queries.queue_overview(tenant_id=other.id, now=history.now).pending == 0
 
 
-def test_labels_must_all_be_there_and_equal(history: History) -> None:
+def test_what_is_offered_is_what_the_compatibility_of_claims_says(history: History) -> None:
     history.worker("w", ["python"], 1)
     (worker,) = queries.list_workers(tenant_id=history.tenant.id).live
-    assert takes(worker, "python", {})
-    assert takes(worker, "python", {"zone": "a"})
-    assert not takes(worker, "python", {"zone": "b"})
-    assert not takes(worker, "python", {"zone": "a", "gpu": "yes"})
-    assert not takes(worker, "container", {})
+
+    def taken(kind: str, requires: dict[str, str]) -> bool:
+        return accepts(worker.acceptor, ClassFacts(1, history.tenant.id, kind, requires))
+
+    assert taken("python", {})
+    assert taken("python", {"zone": "a"})
+    assert not taken("python", {"zone": "b"})
+    assert not taken("python", {"zone": "a", "gpu": "yes"})
+    assert not taken("container", {})
 
 
 def test_groups_add_up_slots_of_the_same_kinds(history: History) -> None:

@@ -49,7 +49,10 @@ def _arrived(session: psycopg.Connection, *, timeout: float) -> list[tuple[str, 
 
 @pytest.mark.parametrize(
     ("send", "channel"),
-    [(wake.coordinator, "workload_coordinator"), (wake.workers, "workload_workers")],
+    [
+        (wake.coordinator, "workload_coordinator"),
+        (lambda: wake.send(wake.WORKERS_CHANNEL), "workload_workers"),
+    ],
 )
 def test_a_wake_up_reaches_its_channel_without_content(send, channel):
     with _listening(channel) as session:
