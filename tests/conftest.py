@@ -18,6 +18,7 @@ UNSAFE_BUT_FAST = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
+    "enable_seqscan": "on",  # what the planner chooses by itself is what the tests of indexes look at
     "max_connections": "200",
 }
 PURE = ("tests/kernel", "tests/workers")
