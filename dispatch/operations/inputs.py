@@ -1,12 +1,13 @@
 """Inputs as tasks get them: references to params and outputs resolved, in the claim transaction.
 
-One read for all outputs and one for all params that the batch refers to, none if nothing refers to anything.
+One read for all outputs and one for all params that the batch refers to, none if nothing refers to anything. Neither
+reads more than the answer could hold, whatever stands behind the references.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from workflows.kernel.errors import InputTooLarge, InputUnresolvable
 from workflows.kernel.references import Reference, resolve
 
 MAX_RESOLVED_BYTES = 256 * 1024
+UNBOUNDED = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +32,29 @@ class Input:
     error_message: str = ""
 
 
-def resolve_inputs(tasks: Sequence[Mapping[str, Any]], versions: Mapping[UUID, int]) -> list[Input]:
-    """The input of each task, in order. ``versions`` is the version id of each run."""
+def resolve_inputs(
+    tasks: Sequence[Mapping[str, Any]], versions: Mapping[UUID, int], *, most_bytes: int | None
+) -> Iterator[Input]:
+    """The input of each task, in order, made as it is asked for. ``versions`` is the version id of each run.
+
+    Ends early, before a task that refers to something beyond ``most_bytes`` of outputs or of params; never before
+    the first task.
+    """
     references = [
         compiled_version(versions[task["run_id"]]).references.get(task["position"], ()) for task in tasks
     ]
-    outputs = _outputs(tasks, references)
-    params = _params(tasks, references)
-    answers = []
+    found = _Found(UNBOUNDED if most_bytes is None else most_bytes)
+    found.read_outputs(tasks, references)
+    found.read_params(tasks, references)
     for task, refs in zip(tasks, references, strict=True):
         run_id = task["run_id"]
         definition = compiled_version(versions[run_id]).definition.tasks[task["position"]]
         if not refs:
-            answers.append(Input(value=definition.input, size=_size(definition.input)))
+            yield Input(value=definition.input, size=_size(definition.input))
+        elif found.has_all(run_id, refs):
+            yield _resolve(definition.input, found.params.get(run_id), found.outputs.get(run_id, {}))
         else:
-            answers.append(_resolve(definition.input, params.get(run_id), outputs.get(run_id, {})))
-    return answers
+            return
 
 
 def _resolve(value: JsonValue, params: JsonValue, outputs: Mapping[str, JsonValue]) -> Input:
@@ -61,32 +70,65 @@ def _size(value: JsonValue) -> int:
     return 0 if value is None else len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _outputs(
-    tasks: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Reference]]
-) -> dict[UUID, dict[str, JsonValue]]:
-    wanted = {
-        (task["run_id"], ref.task_key)
-        for task, refs in zip(tasks, references, strict=True)
-        for ref in refs
-        if ref.source == "tasks" and ref.task_key is not None
-    }
-    found: dict[UUID, dict[str, JsonValue]] = {}
-    if wanted:
-        pairs = sorted(wanted)
-        rows = sql.rows("read_outputs", run_ids=[run for run, _ in pairs], keys=[key for _, key in pairs])
-        for run_id, key, output in rows:
-            found.setdefault(run_id, {})[key] = None if output is None else loads(output)
-    return found
+class _Found:
+    """What inputs refer to, as far as it was read."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self.outputs: dict[UUID, dict[str, JsonValue]] = {}
+        self.params: dict[UUID, JsonValue] = {}
+        self._cut: set[tuple[UUID, str | None]] = set()
+
+    def has_all(self, run_id: UUID, references: Sequence[Reference]) -> bool:
+        return not self._cut or all((run_id, _source(ref)) not in self._cut for ref in references)
+
+    def read_outputs(
+        self, tasks: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Reference]]
+    ) -> None:
+        wanted, must = _wanted(tasks, references, "tasks")
+        if not wanted:
+            return
+        rows = sql.rows(
+            "read_outputs",
+            run_ids=[run_id for run_id, _ in wanted],
+            keys=[key for _, key in wanted],
+            must=must,
+            most=self._most_bytes,
+        )
+        for run_id, key, output, fits in rows:
+            if fits:
+                self.outputs.setdefault(run_id, {})[key] = None if output is None else loads(output)
+            else:
+                self._cut.add((run_id, key))
+
+    def read_params(
+        self, tasks: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Reference]]
+    ) -> None:
+        wanted, must = _wanted(tasks, references, "params")
+        if not wanted:
+            return
+        run_ids = [run_id for run_id, _ in wanted]
+        rows = sql.rows("read_params", run_ids=run_ids, must=must, most=self._most_bytes)
+        for run_id, params, fits in rows:
+            if fits:
+                self.params[run_id] = loads(params)
+            else:
+                self._cut.add((run_id, None))
 
 
-def _params(
-    tasks: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Reference]]
-) -> dict[UUID, JsonValue]:
-    wanted = {
-        task["run_id"]
+def _source(reference: Reference) -> str | None:
+    """The task whose output it refers to; None for the params."""
+    return reference.task_key if reference.source == "tasks" else None
+
+
+def _wanted(
+    tasks: Sequence[Mapping[str, Any]], references: Sequence[Sequence[Reference]], source: str
+) -> tuple[list[tuple[UUID, str | None]], int]:
+    """What is referred to of this source, in order, each once; and how many of the first the first task needs."""
+    of_each = [
+        [(task["run_id"], _source(ref)) for ref in refs if ref.source == source]
         for task, refs in zip(tasks, references, strict=True)
-        if any(ref.source == "params" for ref in refs)
-    }
-    if not wanted:
-        return {}
-    return {run_id: loads(text) for run_id, text in sql.rows("read_params", run_ids=sorted(wanted))}
+    ]
+    return list(dict.fromkeys(one for some in of_each for one in some)), len(
+        set(of_each[0])
+    ) if of_each else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.support.facts import (
     the_task,
 )
 from tests.support.platform import LEASE, OpenFence, a_run, a_task, a_worker, published, queue_all, started
+from workflows.kernel.canonical import loads
 from workflows.models import Attempt
 from workflows.operations.request_cancel import request_cancel
 
@@ -273,6 +275,59 @@ def test_an_answer_is_bounded_by_what_the_inputs_really_weigh() -> None:
     assert len([lease for lease in leases if lease.run_id != large]) >= 60
     assert 3 * 1024 * 1024 < weight <= 4 * 1024 * 1024
     assert Dispatch.objects.filter(state="pending").count() == 256 - len(leases)
+
+
+def test_no_more_is_read_of_outputs_than_an_answer_could_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little the inputs take of them."""
+    read: list[int] = []
+
+    def counted(text: str) -> Any:
+        read.append(len(text))
+        return loads(text)
+
+    worker = a_worker(slots=256)
+    sources = [a_task(f"s{n}") for n in range(100)]
+    takers = [a_task(f"t{n}", f"s{n}", input={"x": {"$from": f"tasks.s{n}.output.n"}}) for n in range(100)]
+    a_run([*sources, *takers])
+    queue_all()
+    worker.complete(worker.claim(100).leases, output={"n": 1, "weight": "y" * 60_000})
+    queue_all()
+    monkeypatch.setattr("dispatch.operations.inputs.loads", counted)
+    first = worker.claim(100).leases
+    assert 60 <= len(first) < 100
+    assert sum(read) <= 4 * 1024 * 1024
+    again = worker.claim(100, claim_no=worker.calls).leases
+    assert [(lease.dispatch_id, lease.input) for lease in again] == [
+        (one.dispatch_id, {"x": 1}) for one in first
+    ]
+    assert len(worker.claim(100).leases) == 100 - len(first)
+
+
+def test_no_more_is_read_of_params_than_an_answer_could_hold() -> None:
+    worker = a_worker(slots=256)
+    published("flow", [a_task("a", input={"x": {"$from": "params.n"}})], params={"type": "object"})
+    for _ in range(80):
+        started("flow", params={"n": 1, "weight": "y" * 60_000})
+    queue_all()
+    assert [len(worker.claim(80).leases) for _ in range(2)] == [69, 11]
+
+
+def test_one_lease_always_fits_whatever_its_references_weigh() -> None:
+    worker = a_worker(slots=256)
+    keys = [f"s{n}" for n in range(80)]
+    wanted = {key: {"$from": f"tasks.{key}.output.n"} for key in keys}
+    a_run(
+        [
+            *(a_task(key) for key in keys),
+            a_task("all", *keys, input=wanted),
+            a_task("next", "s0", input={"x": {"$from": "tasks.s0.output.n"}}),
+        ]
+    )
+    queue_all()
+    worker.complete(worker.claim(80).leases, output={"n": 1, "weight": "y" * 60_000})
+    queue_all()
+    [lease] = [one for one in worker.claim(2).leases if one.task_key == "all"]
+    assert lease.input == dict.fromkeys(keys, 1)
 
 
 def test_small_inputs_do_not_shorten_an_answer() -> None:
