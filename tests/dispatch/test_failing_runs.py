@@ -20,8 +20,10 @@ from dispatch.operations.queue_ready import queue_ready
 from dispatch.operations.reap import reap
 from dispatch.operations.requeue_orphans import requeue_orphans
 from dispatch.operations.skips import Skips
+from dispatch.statements import sql
+from platform_site.statements import UnexpectedRowCount
 from tests.support.aging import control_plane_there, let_leases_expire, let_retries_be_due
-from tests.support.facts import task_states, the_run
+from tests.support.facts import everything_of, task_states, the_run
 from tests.support.platform import OpenFence, TestWorker, a_task, a_worker, published, queue_all, started
 
 pytestmark = pytest.mark.django_db
@@ -111,6 +113,15 @@ def _to_cancel(runs: int) -> tuple[list[UUID], Callable[[Skips], int], str]:
         return sum(converge_cancellations(fence=OpenFence(), skips=skips) for _ in range(runs))
 
     return ids, all_of_them, "ready"
+
+
+def _to_cancel_queued(runs: int) -> tuple[list[UUID], Callable[[Skips], int], str]:
+    worker = a_worker()
+    published("flow", [a_task("a")])
+    ids = [started("flow") for _ in range(runs)]
+    queue_all()
+    worker.request_cancel(ids[0])
+    return ids, lambda skips: converge_cancellations(fence=OpenFence(), skips=skips), "queued"
 
 
 DUTIES = [_to_queue, _to_promote, _to_requeue, _to_reap, _to_cancel]
@@ -251,3 +262,50 @@ def test_results_of_which_nothing_committed_are_an_error() -> None:
         worker.complete(leases)
     with pytest.raises(DatabaseError, match="poisoned"):
         worker.complete(leases[:1])
+
+
+def _touch_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sql.texts, name, f"{sql.texts[name]} AND false")
+
+
+def test_a_release_that_touches_too_few_rows_commits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, leases = _three_results()
+    _touch_nothing("release_dispatches", monkeypatch)
+    before = everything_of(leases[0].run_id)
+    with pytest.raises(UnexpectedRowCount):
+        worker.release(leases[0])
+    assert everything_of(leases[0].run_id) == before
+
+
+def test_a_refusal_that_touches_too_few_rows_commits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = a_worker()
+    nowhere = {"x": {"$from": "tasks.a.output.nowhere"}}
+    published("flow", [a_task("a"), a_task("b", "a", input=nowhere)])
+    run_id = started("flow")
+    queue_all()
+    worker.complete(worker.claim().leases, output={})
+    queue_all()
+    _touch_nothing("cancel_dispatches", monkeypatch)
+    before = everything_of(run_id)
+    assert worker.claim().leases == []
+    assert everything_of(run_id) == before
+
+
+@pytest.mark.parametrize(
+    ("prepare", "statement"),
+    [
+        (_to_requeue, "cancel_dispatches"),
+        (_to_reap, "expire_dispatches"),
+        (_to_cancel_queued, "cancel_dispatches_of_runs"),
+    ],
+)
+def test_a_duty_that_touches_too_few_rows_commits_nothing(
+    prepare: Callable[[int], tuple[list[UUID], Callable[[Skips], int], str]],
+    statement: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [run_id], duty, _ = prepare(1)
+    _touch_nothing(statement, monkeypatch)
+    before = everything_of(run_id)
+    assert duty(Skips()) == 0
+    assert everything_of(run_id) == before
