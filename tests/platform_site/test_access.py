@@ -108,6 +108,7 @@ def admin_client(db: None) -> Client:
     return client
 
 
+@pytest.mark.urls("platform_site.urls")  # a page that is refused shows the console around it
 def test_the_admin_shows_tokens_and_never_a_digest(admin_client: Client) -> None:
     token = create_token(tenant=default_tenant(), name="ci", role=Role.VIEWER)
     for page in ("/admin/access/apitoken/", f"/admin/access/apitoken/{token.id}/change/"):
