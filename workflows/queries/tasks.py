@@ -232,16 +232,7 @@ def task_detail(
     that the page of one task does not carry ten thousand others.
     """
     tasks = Task.objects.filter(run_id=run_id, run__tenant_id=tenant_id, key=key)
-    found = (
-        _task_rows(tasks)
-        .annotate(
-            definition=_definition_part(),
-            requires=F("task_class__requires"),
-            output_start=Left("output", output_limit),
-            output_size=Func(F("output"), function="OCTET_LENGTH", output_field=IntegerField()),
-        )
-        .first()
-    )
+    found = _in_full(_task_rows(tasks), output_limit).first()
     if found is None:
         return None
     definition = found["definition"] or "{}"
@@ -262,6 +253,15 @@ def task_detail(
         more_attempts=more_attempts,
         logs=logs,
         more_logs=more_logs,
+    )
+
+
+def _in_full(tasks: QuerySet[Task, dict[str, Any]], output_limit: int) -> QuerySet[Task, dict[str, Any]]:
+    return tasks.annotate(
+        definition=_definition_part(),
+        requires=F("task_class__requires"),
+        output_start=Left("output", output_limit),
+        output_size=Func(F("output"), function="OCTET_LENGTH", output_field=IntegerField()),
     )
 
 

@@ -78,14 +78,7 @@ class Command(BaseCommand):
                 log.write(f"{name:<11} | {line}\n")
                 log.flush()
 
-        options = PlatformOptions(
-            port=given["port"],
-            workers=WORKERS,
-            worker_kinds=("python",),
-            worker_concurrency=CONCURRENCY,
-            environment=environment,
-        )
-        platform = Platform(options, output=keep, announce=console.print)
+        platform = Platform(_options(given["port"], environment), output=keep, announce=console.print)
         signals = StopSignals(platform)
         try:
             console.print("Starting database, web, coordinator and two workers ...")
@@ -139,3 +132,13 @@ class Command(BaseCommand):
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _options(port: int | None, environment: dict[str, str]) -> PlatformOptions:
+    return PlatformOptions(
+        port=port,
+        workers=WORKERS,
+        worker_kinds=("python",),
+        worker_concurrency=CONCURRENCY,
+        environment=environment,
+    )
