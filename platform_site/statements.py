@@ -126,6 +126,10 @@ class Batch:
         self._calls.append(call)
         return call
 
+    def __len__(self) -> int:
+        """How many statements wait to be sent."""
+        return len(self._calls)
+
     def extend(self, other: Batch) -> None:
         """Note the statements of another batch behind these; their calls are filled when this one runs."""
         self._calls += other._calls

@@ -11,8 +11,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from uuid_utils.compat import uuid7
 
+from dispatch.models import Dispatch
 from platform_site.guarded import GuardedWriteError
-from platform_site.statements import UnexpectedRowCount
+from platform_site.statements import Statements, UnexpectedRowCount
 from tests.support.facts import everything_of, moves_of, the_run, the_task
 from tests.support.platform import a_run, a_task, a_worker, queue_all
 from workflows.kernel.errors import IllegalTransition
@@ -183,3 +184,14 @@ def test_priority_and_last_dispatch_decide_the_turn() -> None:
     assert turn_at(created_at=created, last_dispatched_at=None, priority=2) == created - timedelta(seconds=20)
     later = created + timedelta(hours=1)
     assert turn_at(created_at=created, last_dispatched_at=later, priority=-1) == later + timedelta(seconds=5)
+
+
+@pytest.mark.django_db
+def test_what_an_operation_notes_beside_the_moves_is_sent_even_if_nothing_moves() -> None:
+    worker = a_worker()
+    run_id = a_run([a_task("a")])
+    queue_all()
+    [lease] = worker.claim(1).leases
+    with transaction.atomic(), RunLedger.open([run_id]) as ledger:
+        ledger.batch.add(Statements("dispatch.sql"), "mark_lost", 1, ids=[lease.dispatch_id], now=ledger.now)
+    assert Dispatch.objects.get(pk=lease.dispatch_id).lost_at is not None

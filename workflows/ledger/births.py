@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from psycopg.types.json import Jsonb
 
 from platform_site.database import require_transaction
 from platform_site.statements import Statements, copy_rows
 from workflows.kernel.definition import CompiledWorkflow
 from workflows.kernel.states import RunState, TaskState
+from workflows.ledger.work import turn_at
 
 _sql = Statements("workflows.ledger.sql")
 _TASK_COLUMNS = (
@@ -45,7 +45,8 @@ def create_run(new: NewRun, compiled: CompiledWorkflow, class_ids: Sequence[int]
     graph, tasks = compiled.graph, compiled.definition.tasks
     ready = Counter(dict.fromkeys(class_ids, 0))
     ready.update(class_ids[position] for position in graph.roots)
-    turn = _insert_run(new, compiled, now=now)
+    turn = turn_at(created_at=now, last_dispatched_at=None, priority=new.priority)
+    _insert_run(new, compiled, now=now, turn=turn)
     copy_rows(
         "workflows_task",
         _TASK_COLUMNS,
@@ -82,7 +83,7 @@ def _first_state(unmet: int) -> str:
     return (TaskState.WAITING_DEPENDENCIES if unmet else TaskState.READY).value
 
 
-def _insert_run(new: NewRun, compiled: CompiledWorkflow, *, now: datetime) -> datetime:
+def _insert_run(new: NewRun, compiled: CompiledWorkflow, *, now: datetime, turn: datetime) -> None:
     total, roots = len(compiled.graph.keys), len(compiled.graph.roots)
     values: dict[str, Any] = {
         "id": new.id,
@@ -97,14 +98,9 @@ def _insert_run(new: NewRun, compiled: CompiledWorkflow, *, now: datetime) -> da
         "waiting": total - roots,
         "ready": roots,
         "now": now,
+        "turn_at": turn,
         "trigger": new.trigger,
         "traceparent": new.traceparent,
         "created_by": new.created_by,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_sql.texts["insert_run"], values)
-        row = cursor.fetchone()
-    if row is None:
-        raise RuntimeError("The new run was not inserted.")
-    turn: datetime = row[0]
-    return turn
+    _sql.run("insert_run", **values)

@@ -35,7 +35,7 @@ class Moves:
 
     @property
     def dirty(self) -> bool:
-        return bool(self.canceled) or any(work.changed for work in self.work.values())
+        return bool(self.canceled or self.batch) or any(work.changed for work in self.work.values())
 
     def queue_tasks(self, tasks: Iterable[TaskRef], *, reason: str = "queued for a worker") -> None:
         """ready -> queued. The run starts with its first queued task; its turn moves to the back."""

@@ -4,6 +4,5 @@ INSERT INTO workflows_run (id, tenant_id, workflow_id, version_id, state, revisi
                            traceparent, created_at, created_by)
 VALUES (%(id)s, %(tenant_id)s, %(workflow_id)s, %(version_id)s, 'pending', 0, 1, %(priority)s, %(labels)s, %(params)s,
         %(concurrency)s, %(tasks_total)s, %(waiting)s, %(ready)s,
-        %(now)s - interval '10 seconds' - %(priority)s * interval '5 seconds', %(trigger)s,
+        %(turn_at)s, %(trigger)s,
         %(traceparent)s, %(now)s, %(created_by)s)
-RETURNING turn_at
